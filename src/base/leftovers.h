@@ -1,0 +1,48 @@
+// What prony starts, mounts, attaches or creates for itself is written here *before* it is done,
+// and undone in reverse order at the end, on error and on signal. After kill -9 a small guard
+// process undoes it at once; if that dies too, the next prony command does (leftovers_clean_dead).
+//
+// Registry: one file per prony process, $XDG_RUNTIME_DIR/prony/ID or /run/prony/ID (as root) or,
+// where neither can be written, $TMPDIR/prony-UID/ID. It holds the boot id and one line per thing;
+// the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone;
+// processes, mounts and attachments are gone by themselves.
+//
+// Kinds of undo: a process to stop, a file or a directory tree to remove, a command to run.
+// One per program. Not for threads: main thread only.
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct leftovers;
+
+// Opens the registry and forks the guard. Cheap; called by commands that make things.
+int leftovers_open(struct leftovers **ret, struct err *err);
+
+// Each returns an id > 0, or -1 with err when the registry cannot be written: then do not do the
+// thing.
+int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
+int leftovers_add_tree(struct leftovers *lo, const char *dir,
+                       struct err *err); // removed without crossing mounts
+int leftovers_add_process(struct leftovers *lo, pid_t pid,
+                          struct err *err); // pid and its start time
+int leftovers_add_command(struct leftovers *lo, char *const *argv,
+                          struct err *err); // e.g. umount DIR
+
+// The thing was undone by other means, or shall stay: forget it.
+void leftovers_drop(struct leftovers *lo, int id);
+
+// Undoes one, or all in reverse order. What could not be undone stays in the registry and is
+// appended to report, a line each. Returns the number of failures.
+int leftovers_undo(struct leftovers *lo, int id, struct str *report);
+int leftovers_undo_all(struct leftovers *lo, struct str *report);
+
+// undo_all, then ends the guard and removes the registry file when nothing is left in it.
+void leftovers_close(struct leftovers *lo, struct str *report);
+
+// Undoes what owners that no longer live have left (their lock is free); never a living one's.
+// Appends a line per thing undone or not.
+void leftovers_clean_dead(struct str *report);

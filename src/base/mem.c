@@ -1,0 +1,46 @@
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *mem_check(void *p)
+{
+    if (!p) {
+        fputs("prony: out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+void *mem_calloc(size_t n, size_t size)
+{
+    return mem_check(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *mem_resize(void *old, size_t n, size_t size)
+{
+    return mem_check(reallocarray(old, n ? n : 1, size ? size : 1));
+}
+
+char *mem_strdup(const char *text)
+{
+    return text ? mem_check(strdup(text)) : NULL;
+}
+
+char *mem_strndup(const char *text, size_t n)
+{
+    return mem_check(strndup(text, n));
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+    char *out = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&out, fmt, ap);
+    va_end(ap);
+    return mem_check(n < 0 ? NULL : out);
+}

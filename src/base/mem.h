@@ -1,0 +1,17 @@
+// Memory that is there or the program ends: outside the measured phase an allocation that fails is
+// not worth a path of its own, so these print one line to stderr and abort. Free with free().
+// Nothing here may be called per transaction.
+#pragma once
+
+#include <stddef.h>
+
+// Zero-filled memory for n objects of the given size (n * size is checked for overflow).
+void *mem_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+
+// As realloc; n * size is checked for overflow.
+void *mem_resize(void *old, size_t n, size_t size) __attribute__((warn_unused_result));
+
+// A copy of text (NULL stays NULL), of its first n bytes, or of a formatted line.
+char *mem_strdup(const char *text) __attribute__((warn_unused_result));
+char *mem_strndup(const char *text, size_t n) __attribute__((malloc, warn_unused_result));
+char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), warn_unused_result));

@@ -1,0 +1,40 @@
+// Child processes. Arguments are vectors, never a shell line. A child gets its own process group,
+// an empty stdin, and dies with prony unless told otherwise. Reading its output never blocks past
+// the deadline: then the whole group is killed.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct proc_result {
+    int status;        // exit status; 128 + signal when killed; 124 when the deadline passed
+    struct str out;    // stdout, at most PROC_OUTPUT_MAX bytes
+    struct str errors; // stderr, likewise
+};
+#define PROC_OUTPUT_MAX (1 << 20)
+
+// Runs argv[0] (searched in PATH) to its end. 0 when it ran, whatever its status; negative when it
+// could not be started (err names the program and, when it is missing, says so). deadline_ns: time
+// allowed from now; 0 means 60 s. The caller releases the result either way.
+int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, struct err *err);
+void proc_result_release(struct proc_result *result);
+
+// Starts a long-lived child with stdout and stderr appended to log_path (NULL: /dev/null).
+// die_with_parent sets PR_SET_PDEATHSIG. Returns the pid.
+pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, struct err *err);
+
+// The start time of a process in clock ticks since boot (/proc/PID/stat field 22), which with the
+// pid names a process for good; 0 when there is no such process.
+uint64_t proc_start_ticks(pid_t pid);
+
+// Sends the signal to the process only if it is still the one that started at start_ticks.
+// Returns 0, or negative errno (-ESRCH: gone).
+int proc_signal(pid_t pid, uint64_t start_ticks, int signal_number);
+
+// SIGTERM (or the given signal), wait, SIGKILL after grace_ns; reaps it if it is our child.
+// Returns 0 when it is gone.
+int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_ns);
