@@ -1,0 +1,38 @@
+// The tables a built-in workload runs on: what init makes, what run checks, what check verifies.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "db/db.h"
+
+#define SCHEMA_COLUMNS_MAX 16
+#define SCHEMA_TEXT_MAX    256
+
+struct schema {
+    const char *name; // "tpcb": the argument of prony init for all workloads on it
+    int n_tables;
+
+    // Definition of table i at this scale (aid becomes bigint from scale 20000 on).
+    const struct db_table *(*table)(int i, int64_t scale);
+
+    // Rows of table i at this scale.
+    int64_t (*rows)(int i, int64_t scale);
+
+    // Makes row number `row` (from 0, in key order) of table i: table(i)->n_columns values. Text
+    // lies in the caller's scratch (SCHEMA_TEXT_MAX bytes) or is constant. A pure function of its
+    // arguments.
+    void (*row)(int i, int64_t row, int64_t scale, struct db_value *values, char *scratch);
+
+    // One number per query that must all be equal whatever ran (sums of balances); NULL-terminated.
+    const char *const *balances;
+    const char *const *balance_names;
+
+    const char
+        *scale_query; // gives the scale of existing tables: "select count(*) from pgbench_branches"
+    int64_t bytes_per_scale; // rough size on disk with indexes, for --scale 12GB and progress
+    int64_t scale_max;
+};
+
+extern const struct schema schema_tpcb;

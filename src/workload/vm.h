@@ -1,0 +1,50 @@
+// One client's run through a compiled script. The machine computes (\set, \if) by itself and stops
+// where it needs the world: a statement to be executed, time to pass, the end. It never blocks and,
+// once its variables have their texts' sizes, never allocates.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "workload/workload.h"
+
+enum vm_want {
+    VM_SQL,   // execute step.statement with step.params, then call vm_run again
+    VM_SLEEP, // wait step.sleep_ns, then call vm_run again
+    VM_END,   // the pass is complete
+    VM_ERROR, // the script failed (division by zero, no row for \gset, ...): step.error says where
+              // and why
+};
+
+struct vm_step {
+    const struct db_statement *statement;
+    const struct db_value *params; // valid until the next vm_run
+    bool want_row;                 // \gset: deliver the row with vm_take_row before vm_run
+    int64_t sleep_ns;
+    const char *error; // "pay.sql:12: division by zero"; valid until the next vm_run
+};
+
+struct vm;
+
+// client is the value of :client_id and selects the random stream.
+struct vm *vm_new(const struct workload *workload, int client, uint64_t seed);
+void vm_free(struct vm *vm);
+
+// Starts a pass through a script: variables keep their values from earlier passes (as in pgbench);
+// variables and random state are saved for vm_retry.
+void vm_begin(struct vm *vm, int script);
+
+// The same pass again, with the same random numbers and the variables it began with.
+void vm_retry(struct vm *vm);
+
+enum vm_want vm_run(struct vm *vm, struct vm_step *step);
+
+// The answer to a want_row statement: rows is how many there were (\gset needs exactly one), then
+// one call per column. Returns negative when the script cannot go on (the next vm_run then gives
+// VM_ERROR).
+int vm_take_row(struct vm *vm, int64_t rows, int n_columns);
+void vm_take_column(struct vm *vm, const char *name, struct db_value value);
+
+// A variable's present value, for tests; type DB_NULL when unset.
+struct db_value vm_variable(const struct vm *vm, const char *name);
