@@ -1,6 +1,9 @@
 // Child processes. Arguments are vectors, never a shell line. A child gets its own process group,
-// an empty stdin, and dies with prony unless told otherwise. Reading its output never blocks past
-// the deadline: then the whole group is killed.
+// an empty stdin, no descriptors but the standard ones, and dies with prony unless told otherwise.
+// Reading its output never blocks past the deadline: then the whole group is killed.
+//
+// Linux ends a child that dies with its parent when the *thread* that started it ends: start such
+// children from a thread that lives on.
 #pragma once
 
 #include <stdbool.h>
@@ -18,23 +21,29 @@ struct proc_result {
 #define PROC_OUTPUT_MAX (1 << 20)
 
 // Runs argv[0] (searched in PATH) to its end. 0 when it ran, whatever its status; negative when it
-// could not be started (err names the program and, when it is missing, says so). deadline_ns: time
-// allowed from now; 0 means 60 s. The caller releases the result either way.
+// could not be started (err names the program; ERR_ABSENT when it is not installed). deadline_ns:
+// time allowed from now; 0 means 60 s. Descendants that outlive argv[0] are not waited for. The
+// caller releases the result either way.
 int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, struct err *err);
 void proc_result_release(struct proc_result *result);
 
-// Starts a long-lived child with stdout and stderr appended to log_path (NULL: /dev/null).
-// die_with_parent sets PR_SET_PDEATHSIG. Returns the pid.
+// Starts a long-lived child with stdout and stderr appended to log_path (NULL: /dev/null), made
+// with mode 0600. die_with_parent: SIGKILL when prony dies (PR_SET_PDEATHSIG); otherwise it gets a
+// session of its own. Returns the pid, or -1 with err.
 pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, struct err *err);
 
 // The start time of a process in clock ticks since boot (/proc/PID/stat field 22), which with the
-// pid names a process for good; 0 when there is no such process.
+// pid names a process for good; 0 when there is no such process. A zombie still has its time.
 uint64_t proc_start_ticks(pid_t pid);
+
+// Whether that process still runs. A zombie does not: all that is left of it is its status.
+bool proc_is_alive(pid_t pid, uint64_t start_ticks);
 
 // Sends the signal to the process only if it is still the one that started at start_ticks.
 // Returns 0, or negative errno (-ESRCH: gone).
 int proc_signal(pid_t pid, uint64_t start_ticks, int signal_number);
 
-// SIGTERM (or the given signal), wait, SIGKILL after grace_ns; reaps it if it is our child.
-// Returns 0 when it is gone.
+// SIGTERM (signal_number 0) or the given signal, wait, then SIGKILL after grace_ns, to its whole
+// group if it leads one; reaps it if it is our child. Never touches another process that got the
+// same pid. Returns 0 when it is gone, else negative errno (-EPERM; -ETIMEDOUT: survives SIGKILL).
 int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_ns);
