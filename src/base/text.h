@@ -4,12 +4,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
 #include "base/str.h"
 
-// The entry of words (NULL-terminated) nearest to what was typed by Damerau-Levenshtein distance,
-// or NULL when none is near enough to be a slip (distance over a third of the longer, at
-// least 1..2).
+// The entry of words (NULL-terminated) that was probably meant by what was typed, or NULL. Nearest
+// by Damerau-Levenshtein distance without regard to case (at most a third of the longer, but one
+// slip is always near enough in words of three letters and more); else the only word that begins
+// with what was typed.
 const char *text_near_miss(const char *typed, const char *const *words);
+
+// Sets ERR_USAGE "unknown WHAT TYPED, did you mean WORD?" or, without a near miss, "unknown WHAT
+// TYPED: must be A, B or C"; returns -1. For commands, workloads, engines and the like.
+int text_unknown(const char *what, const char *typed, const char *const *words, struct err *err);
+
+// Appends "a, b or c".
+void text_add_words(struct str *out, const char *const *words);
 
 // Case-insensitive prefix test for SQL keywords: `text` begins with `word` at a word boundary,
 // after blanks and comments ("--...", "/*...*/").
@@ -19,13 +28,26 @@ bool text_first_word_is(const char *text, const char *word);
 // UTF-8 locale, else one per code point).
 int text_columns(const char *utf8);
 
-// Appends text with bytes that are not valid UTF-8 or are control characters written as \xNN, so
-// that what comes from servers and file names cannot steer a terminal.
+// Appends text with bytes that are not valid UTF-8 or are control characters (also those that
+// reverse the direction of writing) written as \xNN, so that what comes from servers and file names
+// cannot steer a terminal.
 void text_add_safe(struct str *out, const char *text);
 
 // Appends text quoted for a POSIX shell, only where needed.
 void text_add_shell(struct str *out, const char *text);
 
-// Appends a C command line (argv up to n) quoted for a shell, with passwords in URLs (user:PW@,
-// password=PW) replaced by "xxx": what is stored as "the exact command".
+// True for keys that hold a secret: "password", "sslpassword", "passwd", "PWD" and other words
+// that end so.
+bool text_is_secret_key(const char *key, size_t len);
+
+// Appends text with passwords replaced by "xxx": in URLs (//USER:PW@, also as far as a malformed
+// one lets guess), and the values of secret keys (password=PW) in URLs, connection strings and
+// options.
+void text_add_redacted(struct str *out, const char *text);
+
+// Appends what a user typed as an error text shows it: passwords hidden, quoted where needed, safe.
+void text_add_value(struct str *out, const char *text);
+
+// Appends a C command line (argv up to n) quoted for a shell, with passwords replaced as above:
+// what is stored as "the exact command".
 void text_add_command(struct str *out, int n, char *const *argv);
