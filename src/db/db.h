@@ -63,13 +63,15 @@ enum db_cap {
     DB_CAP_KEY_FIRST = 1 << 3,     // bulk load is fastest with the primary key made before it
     DB_CAP_BULK_PARALLEL = 1 << 4, // several sessions may bulk load one table at once, and it helps
     DB_CAP_LOCK_TABLES = 1 << 5,   // has LOCK TABLES t WRITE, ... / UNLOCK TABLES
-    DB_CAP_COUNT_BITS = 6
+    DB_CAP_HOLLOW = 1 << 6,        // keeps no data: every table exists, none is filled or checked
+    DB_CAP_COUNT_BITS = 7
 };
-const char *db_cap_name(int bit); // "transactions", "row_locks", ...
+const char *db_cap_name(int bit); // "transactions", "row_locks", ..., "hollow"
 
 enum db_protocol { DB_SIMPLE, DB_EXTENDED, DB_PREPARED };
 
-// What a statement is for the accounting of outcomes; from its first word (db_statement_kind).
+// What a statement is for the accounting of outcomes; from its first word (db_statement_kind). Of
+// several statements in one text the one that decides counts: COMMIT before BEGIN before WRITE.
 enum db_kind {
     DB_KIND_READ,     // SELECT, VALUES, SHOW, EXPLAIN, TABLE
     DB_KIND_WRITE,    // anything else: counted as able to change data
@@ -162,7 +164,8 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
             struct err *err);
 void db_close(struct db_target *target); // after all sessions; removes a temporary database
 
-// Before the first session: how many statements sessions must hold handles for.
+// How many statements sessions must hold handles for; holds for sessions connected afterwards, and
+// nobody may be connecting meanwhile.
 void db_set_statements(struct db_target *target, int n_statements, enum db_protocol protocol);
 
 const char *db_engine(const struct db_target *target);  // driver name
@@ -209,11 +212,14 @@ enum db_class db_query_each(struct db_session *session, const char *sql, db_row_
 // call then fails with DB_CANCELLED (or DB_LOST where the engine can only cut the connection).
 void db_cancel(struct db_session *session);
 
-bool db_session_lost(const struct db_session *session); // must be disconnected and connected anew
+// The session is gone and must be disconnected and connected anew; until then every call on it
+// answers DB_LOST.
+bool db_session_lost(const struct db_session *session);
 
 // Creates a table (with the primary key at once only where with_key). Bulk load: begin, then rows
-// with n_columns values each, then end, which makes them durable and visible. Rows arrive in key
-// order.
+// with n_columns values each, then end, which makes them durable and visible and gives their
+// number in result->rows. Rows arrive in key order. A row or an end that fails ends the load:
+// nothing of it stays. Between begin and end nothing else may be asked of the session.
 enum db_class db_create_table(struct db_session *session, const struct db_table *table,
                               bool with_key, struct db_result *result);
 enum db_class db_bulk_begin(struct db_session *session, const struct db_table *table,

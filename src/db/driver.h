@@ -19,15 +19,15 @@ struct db_target {
     unsigned caps;
     bool temporary;
     struct db_trace *trace; // NULL: no tracing
-    uint64_t stream;        // counts sessions, for their random streams
+    uint64_t stream;        // sessions connected so far; changed by the layer atomically
 };
 
 struct db_session {
     struct db_target *target;
     int client;
-    bool lost; // set by the layer from the class
-    bool bulk; // between bulk_begin and bulk_end
-    int64_t trace_start_ns;
+    bool lost; // set by the layer from the class; a driver is not called on a lost session, except
+               // for disconnect and cancel
+    bool bulk; // between bulk_begin and bulk_end, or a bulk_row that failed
 };
 
 // Sets class, native code and message of a result, and returns the class (message cut, made one
@@ -70,6 +70,7 @@ struct db_driver {
 
     enum db_class (*create_table)(struct db_session *session, const struct db_table *table,
                                   bool with_key, struct db_result *result);
+    // When a row fails the driver abandons the load by itself (bulk_end is not called then).
     enum db_class (*bulk_begin)(struct db_session *session, const struct db_table *table,
                                 struct db_result *result);
     enum db_class (*bulk_row)(struct db_session *session, const struct db_value *values,
@@ -78,6 +79,7 @@ struct db_driver {
     enum db_class (*settle_table)(struct db_session *session, const struct db_table *table,
                                   struct db_result *result); // optional
 
+    // The layer has set every field to its "unknown" value, and the engine to the driver's name.
     void (*describe)(struct db_session *session, struct db_facts *facts);
     void (*sample)(struct db_session *session, struct kvs *counters); // optional
 };

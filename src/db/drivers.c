@@ -1,0 +1,52 @@
+// The table of engines in this build. Order: as shown to users.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "db/driver.h"
+
+const struct db_driver *const db_drivers[] = {
+#ifdef HAVE_POSTGRES
+    &db_driver_postgres,
+#endif
+#ifdef HAVE_MYSQL
+    &db_driver_mysql,
+#endif
+    NULL,
+};
+
+static void check_slot(const struct db_driver *driver, bool filled, const char *slot)
+{
+    if (filled)
+        return;
+    fprintf(stderr, "prony: the driver %s lacks %s\n", driver->name ? driver->name : "?", slot);
+    abort();
+}
+
+void db_check_drivers(void)
+{
+    for (const struct db_driver *const *d = db_drivers; *d; d++) {
+        const struct db_driver *driver = *d;
+#define CHECK(slot) check_slot(driver, driver->slot != 0, #slot)
+        CHECK(name);
+        CHECK(schemes);
+        CHECK(loops);
+        CHECK(params_help);
+        CHECK(open);
+        CHECK(connect);
+        CHECK(disconnect);
+        CHECK(execute);
+        CHECK(query);
+        CHECK(row_name);
+        CHECK(row_value);
+        CHECK(cancel);
+        CHECK(create_table);
+        CHECK(bulk_begin);
+        CHECK(bulk_row);
+        CHECK(bulk_end);
+        CHECK(describe);
+#undef CHECK
+        check_slot(driver, driver->target_size >= sizeof(struct db_target), "target_size");
+        check_slot(driver, driver->session_size >= sizeof(struct db_session), "session_size");
+        check_slot(driver, driver->schemes[0] && driver->loops[0], "a scheme and a loop");
+    }
+}
