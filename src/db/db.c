@@ -138,7 +138,6 @@ static int unknown_engine(const char *scheme, struct err *err)
         {NULL, NULL},
     };
     const char *words[32];
-    struct str list = STR_INIT;
     int n = 0;
 
     for (int i = 0; optional[i].scheme; i++)
@@ -147,19 +146,13 @@ static int unknown_engine(const char *scheme, struct err *err)
                            "this prony was built without %s, which the engine %s needs; "
                            "prony --version lists what is in it",
                            optional[i].library, scheme);
-    for (const struct db_driver *const *d = db_drivers; *d; d++) {
-        str_addf(&list, "%s%s", list.len ? ", " : "", (*d)->name);
-        for (const char *const *s = (*d)->schemes; *s && n < (int)ARR_LEN(words) - 1; s++)
+    for (const struct db_driver *const *d = db_drivers; *d; d++)
+        for (const char *const *s = (*d)->schemes; *s; s++) {
+            assert(n < (int)ARR_LEN(words) - 1);
             words[n++] = *s;
-    }
+        }
     words[n] = NULL;
-    const char *near = text_near_miss(scheme, words);
-    if (near)
-        err_set(err, ERR_USAGE, "unknown engine %s, did you mean %s?", scheme, near);
-    else
-        err_set(err, ERR_USAGE, "unknown engine %s; this prony has %s", scheme, list.buf);
-    str_release(&list);
-    return -1;
+    return text_unknown("engine", scheme, words, err);
 }
 
 static void target_free(struct db_target *target)

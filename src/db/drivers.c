@@ -11,6 +11,7 @@ const struct db_driver *const db_drivers[] = {
 #ifdef HAVE_MYSQL
     &db_driver_mysql,
 #endif
+    &db_driver_null,
     NULL,
 };
 
