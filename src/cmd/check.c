@@ -1,0 +1,91 @@
+// prony check: do the sums that every run must keep still agree?
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/setup.h"
+
+struct check_options {
+    bool quiet;
+};
+
+static const struct opt_row rows[] = {
+    {"quiet", 'q', OPT_FLAG, offsetof(struct check_options, quiet), .help = "print errors only"},
+    {NULL},
+};
+
+static const struct opt_command check_command = {
+    .name = "check",
+    .usage = "TARGET WORKLOAD",
+    .summary = "verify the balances that a workload's transactions must keep",
+    .example = "prony check postgres://me@db1/bench tpcb",
+    .rows = rows,
+    .min_args = 2,
+    .max_args = 2,
+};
+
+#define BALANCES_MAX 8
+
+static int check_balances(struct setup *setup, bool quiet, struct err *err)
+{
+    const struct schema *schema = setup->builtin->schema;
+    int64_t balances[BALANCES_MAX] = {0};
+    struct db_session *session;
+    struct db_result answer;
+    bool equal = false;
+
+    enum db_class class = db_connect(setup->target, -1, &session, &answer);
+    if (class != DB_OK)
+        return setup_connect_error(setup->target, class, &answer, err);
+    int rc = fill_check(session, schema, balances, &equal, err);
+    db_disconnect(session);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; !quiet && schema->balances[i]; i++)
+        printf("  %-10s %" PRId64 "\n", schema->balance_names[i], balances[i]);
+    if (!equal)
+        return err_set(err, ERR_FAILED,
+                       "the balances of %s in %s differ: a transaction was applied in part, or "
+                       "other software changed the tables",
+                       schema->name, db_display(setup->target));
+    if (!quiet)
+        printf("the balances agree\n");
+    return 0;
+}
+
+static int check_main(int argc, char **argv)
+{
+    struct check_options options = {0};
+    struct setup setup = {0};
+    struct err err = ERR_INIT;
+    char **args = mem_calloc((size_t)argc, sizeof(*args));
+    int status = 0;
+
+    if (cmd_parse(&check_command, argc, argv, &options, args, &status) < 0)
+        goto out;
+    cmd_clean_leftovers();
+    struct setup_wish wish = {
+        .url = args[0], .workload = args[1], .clients = 1, .protocol = DB_SIMPLE};
+    if (setup_open(&setup, &wish, &err) < 0) {
+        status = cmd_fail(&err);
+        goto out;
+    }
+    // As a reader: a check never writes, so a replica can be checked.
+    setup.writes = false;
+    if (db_is_temporary(setup.target) || db_caps(setup.target) & DB_CAP_HOLLOW)
+        err_set(&err, ERR_USAGE, "%s holds nothing to check: name a database",
+                db_display(setup.target));
+    else if (setup_check_run(&setup, &wish, &err) == 0)
+        check_balances(&setup, options.quiet, &err);
+    status = err.kind ? cmd_fail(&err) : 0;
+out:
+    setup_close(&setup);
+    opt_release(rows, &options);
+    free(args);
+    return status ? status : cmd_finish_output(0);
+}
+
+const struct command command_check = {&check_command, check_main};

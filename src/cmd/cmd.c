@@ -1,0 +1,126 @@
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/leftovers.h"
+#include "base/str.h"
+
+int cmd_fail(const struct err *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "prony: %s\n", err->text);
+    return err_exit_status(err);
+}
+
+int cmd_parse(const struct opt_command *command, int argc, char **argv, void *values, char **args,
+              int *ret_status)
+{
+    struct err err = ERR_INIT;
+
+    opt_defaults(command->rows, values);
+    int n = opt_parse(command, argc, argv, values, args, &err);
+    if (n == -2) {
+        opt_print_help(command, stdout);
+        *ret_status = cmd_finish_output(0);
+    } else if (n < 0) {
+        *ret_status = cmd_fail(&err);
+    }
+    return n;
+}
+
+// ---- signals
+
+static volatile sig_atomic_t stop_count; // raised by the handler, read by the load
+
+static void on_signal(int number)
+{
+    stop_count++;
+    if (stop_count >= 3)
+        signal(number, SIG_DFL); // the next one ends the program whatever it hangs on
+}
+
+volatile sig_atomic_t *cmd_catch_signals(void)
+{
+    struct sigaction catch = {.sa_handler = on_signal};
+
+    sigaction(SIGINT, &catch, NULL);
+    sigaction(SIGTERM, &catch, NULL);
+    sigaction(SIGHUP, &catch, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return &stop_count;
+}
+
+void cmd_clean_leftovers(void)
+{
+    struct str report = STR_INIT;
+
+    leftovers_clean_dead(&report);
+    if (report.len)
+        fprintf(stderr, "prony: an earlier run was killed; cleaned up after it:\n%s", report.buf);
+    str_release(&report);
+}
+
+// ---- output
+
+int cmd_finish_output(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            fprintf(stderr, "prony: writing the output: %s\n", strerror(errno));
+        return status ? status : 1;
+    }
+    return status;
+}
+
+FILE *cmd_open_output(const char *path, struct err *err)
+{
+    if (strcmp(path, "-") == 0)
+        return stdout;
+    FILE *file = fopen(path, "we");
+    if (!file) {
+        err_set(err, ERR_USAGE, "%s cannot be written: %s", path, strerror(errno));
+        return NULL;
+    }
+    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+    if (geteuid() == 0 && uid && gid &&
+        fchown(fileno(file), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0) {
+        fclose(file);
+        err_set(err, ERR_FAILED, "%s cannot be given to user %s: %s", path, uid, strerror(errno));
+        return NULL;
+    }
+    return file;
+}
+
+int cmd_close_output(FILE *file, const char *path, struct err *err)
+{
+    bool failed = fflush(file) != 0 || ferror(file);
+
+    if (file != stdout && fclose(file) != 0)
+        failed = true;
+    return failed ? err_set(err, ERR_FAILED, "writing %s: %s", path, strerror(errno)) : 0;
+}
+
+// ---- progress
+
+bool cmd_wants_progress(bool quiet)
+{
+    const char *term = getenv("TERM");
+
+    return !quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+void cmd_progress(const char *line)
+{
+    struct winsize size;
+    int columns = 80;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
+        columns = size.ws_col;
+    // Carriage return, the line, erase to its end: nothing is left of a longer one before.
+    fprintf(stderr, "\r%.*s\033[K", columns - 1, line ? line : "");
+    fflush(stderr);
+}

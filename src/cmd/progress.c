@@ -1,0 +1,93 @@
+#include "cmd/progress.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+
+static void add_bar(struct str *line, double share)
+{
+    const int width = 20;
+    int full = (int)(share * width + 0.5);
+
+    str_addc(line, '[');
+    for (int i = 0; i < width; i++)
+        str_addc(line, i < full ? '#' : '.');
+    str_addc(line, ']');
+}
+
+static void add_tick(struct str *line, const struct run_tick *tick)
+{
+    char text[UNITS_MAX];
+
+    str_addf(line, "%s tps", units_format_rate(tick->tps, text));
+    if (tick->p50_ns) {
+        str_addf(line, ", p50 %s", units_format_duration(tick->p50_ns, text));
+        str_addf(line, ", p99 %s", units_format_duration(tick->p99_ns, text));
+    }
+    if (tick->errors)
+        str_addf(line, ", %s errors", units_format_count(tick->errors, text));
+    if (tick->clients_up < tick->clients)
+        str_addf(line, ", %d of %d connected", tick->clients_up, tick->clients);
+}
+
+void progress_run_tick(void *arg, const struct run_tick *tick)
+{
+    struct progress *progress = arg;
+    struct str line = STR_INIT;
+    char text[UNITS_MAX];
+
+    if (progress->quiet)
+        return;
+    if (progress->every_ns && tick->at_s + 0.01 >= progress->next_s + progress->every_ns / 1e9) {
+        progress->next_s += progress->every_ns / 1e9;
+        str_addf(&line, "progress: %.1f s, ", tick->at_s);
+        add_tick(&line, tick);
+        if (progress->drawn)
+            cmd_progress(NULL);
+        fprintf(stderr, "%s\n", line.buf);
+        str_clear(&line);
+    }
+    if (!progress->every_ns && cmd_wants_progress(false)) {
+        add_bar(&line, tick->progress);
+        str_addc(&line, ' ');
+        if (tick->left_s >= 0)
+            str_addf(&line, "%s left, ",
+                     units_format_duration((int64_t)tick->left_s * NS_PER_S, text));
+        add_tick(&line, tick);
+        cmd_progress(line.buf);
+        progress->drawn = true;
+    }
+    str_release(&line);
+}
+
+void progress_fill_tick(void *arg, const struct fill_tick *tick)
+{
+    struct progress *progress = arg;
+    struct str line = STR_INIT;
+    char rows[UNITS_MAX], total[UNITS_MAX], rate[UNITS_MAX];
+
+    if (!cmd_wants_progress(progress->quiet))
+        return;
+    double share = tick->rows_total ? (double)tick->rows / (double)tick->rows_total : 0;
+    add_bar(&line, share);
+    str_addf(&line, " %s of %s rows, %s rows/s", units_format_count(tick->rows, rows),
+             units_format_count(tick->rows_total, total),
+             units_format_rate(tick->rows_per_s, rate));
+    if (tick->left_s >= 1)
+        str_addf(&line, ", %s left", units_format_duration((int64_t)tick->left_s * NS_PER_S, rate));
+    if (tick->table)
+        str_addf(&line, ": %s", tick->table);
+    cmd_progress(line.buf);
+    progress->drawn = true;
+    str_release(&line);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->drawn)
+        cmd_progress(NULL);
+    progress->drawn = false;
+}

@@ -1,0 +1,21 @@
+// The progress line on a terminal, and -P lines for logs; both on stderr, so that results stay
+// clean.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "load/fill.h"
+#include "load/run.h"
+
+struct progress {
+    bool quiet;
+    int64_t every_ns;        // -P; 0: only the terminal's own line
+    double next_s;           // when the next -P line is due
+    int64_t errors, retries; // since the last -P line
+    bool drawn;              // a line stands on the terminal
+};
+
+void progress_run_tick(void *progress, const struct run_tick *tick);
+void progress_fill_tick(void *progress, const struct fill_tick *tick);
+void progress_end(struct progress *progress); // wipes the line

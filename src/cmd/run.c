@@ -1,0 +1,399 @@
+// prony run: set up, load, look at the surroundings, judge, keep, tell.
+#include "cmd/run_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/progress.h"
+#include "cmd/setup.h"
+#include "cmd/version.h"
+#include "load/run.h"
+#include "report/report.h"
+#include "store/store.h"
+#include "watch/doubts.h"
+#include "watch/host.h"
+#include "watch/storage.h"
+
+// Everything one run holds open, released together in run_release.
+struct run {
+    struct run_options options;
+    struct setup_wish wish;
+    struct kvs defines;
+    struct setup setup;
+    struct plan plan;
+    struct store *store;
+    FILE *json;
+    volatile sig_atomic_t *stop;
+    struct kvs counters_before;
+    struct doubt_input doubts;
+    struct storage data, log, store_place;
+    struct result *result;
+};
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed = 0;
+
+    if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+        seed = (uint64_t)clock_real_ns();
+    return seed >> 1; // 63 bits: readable by every tool that reads JSON or SQL integers
+}
+
+static char *random_uuid(void)
+{
+    uint8_t b[16];
+
+    if (getrandom(b, sizeof(b), 0) != sizeof(b))
+        abort();
+    b[6] = (b[6] & 0x0f) | 0x40; // version 4, RFC 4122
+    b[8] = (b[8] & 0x3f) | 0x80;
+    return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                      b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                      b[13], b[14], b[15]);
+}
+
+static int parse_defines(struct run *run, struct err *err)
+{
+    for (size_t i = 0; i < run->options.defines.n; i++) {
+        const char *item = run->options.defines.items[i];
+        const char *equals = strchr(item, '=');
+        if (!equals || equals == item)
+            return err_set(err, ERR_USAGE, "--define %s: must be NAME=VALUE", item);
+        char *name = mem_strndup(item, (size_t)(equals - item));
+        kvs_set(&run->defines, name, equals + 1);
+        free(name);
+    }
+    return 0;
+}
+
+// ---- before the load
+
+static void make_plan(struct run *run)
+{
+    const struct run_options *o = &run->options;
+
+    run->plan = (struct plan){
+        .clock = &clock_system,
+        .target = run->setup.target,
+        .workload = run->setup.workload,
+        .clients = (int)o->clients,
+        .threads = (int)o->threads,
+        .loop = "threads",
+        .protocol = (enum db_protocol)o->protocol,
+        .time_ns = o->time_ns,
+        .transactions = o->transactions,
+        .rate_tps = o->rate_tps,
+        .arrival = (enum plan_arrival)o->arrival,
+        .think_ns = o->think_ns,
+        .warmup = o->warmup.kind,
+        .warmup_ns = o->warmup.ns,
+        .max_tries = (int)o->max_tries,
+        .reconnect_for_ns = o->reconnect_for_ns,
+        .finish_for_ns = 10 * NS_PER_S,
+        .seed = o->seed.value,
+        .log_prefix = o->log_prefix,
+        .statements = o->statements,
+        .progress_ns = o->progress_ns,
+    };
+}
+
+static void describe_places(struct run *run)
+{
+    const struct db_facts *facts = &run->setup.facts;
+
+    if (facts->data_path[0]) {
+        storage_describe(facts->data_path, &run->data);
+        run->doubts.data = &run->data;
+    }
+    if (facts->log_path[0]) {
+        storage_describe(facts->log_path, &run->log);
+        run->doubts.log = &run->log;
+    }
+    storage_describe(store_path(run->store), &run->store_place);
+    run->doubts.store = &run->store_place;
+}
+
+// What will be done, before it is done.
+static void announce(const struct run *run)
+{
+    const struct run_options *o = &run->options;
+    const struct setup *setup = &run->setup;
+    char text[UNITS_MAX], place[256];
+
+    printf("%s on %s", setup->workload->name, db_display(setup->target));
+    if (strncmp(setup->facts.version, "unknown", 7) != 0)
+        printf(" (%s %s)", setup->facts.engine, setup->facts.version);
+    printf("\n");
+    if (run->doubts.data) {
+        storage_summary(&run->data, place, sizeof(place));
+        printf("  data   %s: %s\n", run->data.path, place);
+    }
+    if (run->doubts.log) {
+        storage_summary(&run->log, place, sizeof(place));
+        printf("  log    %s: %s\n", run->log.path, place);
+    }
+    printf("  load   %" PRId64 " client%s, ", o->clients, o->clients == 1 ? "" : "s");
+    if (o->transactions)
+        printf("%s transactions each", units_format_count(o->transactions, text));
+    else
+        printf("%s", units_format_duration_exact(o->time_ns, text));
+    if (o->rate_tps > 0)
+        printf(", open loop at %g tps", o->rate_tps);
+    if (o->think_ns)
+        printf(", think time %s", units_format_duration_exact(o->think_ns, text));
+    if (setup->scale && setup->builtin)
+        printf(", scale %" PRId64, setup->scale);
+    printf(", seed %" PRIu64 "\n\n", o->seed.value);
+    fflush(stdout);
+}
+
+// A temporary database of our own is filled by the run itself.
+static int fill_temporary(struct run *run, struct err *err)
+{
+    const struct setup *setup = &run->setup;
+
+    if (!setup->builtin || !db_is_temporary(setup->target))
+        return 0;
+    struct progress progress = {.quiet = run->options.quiet};
+    struct fill_options options = {
+        .scale = setup->scale,
+        .stop = run->stop,
+        .tick = progress_fill_tick,
+        .arg = &progress,
+    };
+    struct fill_report report;
+    int rc = fill_tables(setup->target, setup->builtin->schema, &options, &report, err);
+    progress_end(&progress);
+    return rc;
+}
+
+// ---- around the load
+
+static void sample_counters(struct run *run, struct kvs *counters)
+{
+    struct db_session *session;
+    struct db_result answer;
+
+    if (db_connect(run->setup.target, -1, &session, &answer) != DB_OK)
+        return;
+    db_sample(session, counters);
+    db_disconnect(session);
+}
+
+static void describe_again(struct run *run)
+{
+    struct db_session *session;
+    struct db_result answer;
+
+    if (db_connect(run->setup.target, -1, &session, &answer) != DB_OK)
+        return;
+    db_facts_release(&run->setup.facts);
+    db_describe(session, &run->setup.facts);
+    db_disconnect(session);
+}
+
+// Counters are cumulative; a run is described by their difference.
+static void subtract_counters(const struct kvs *before, const struct kvs *after, struct kvs *out)
+{
+    for (size_t i = 0; i < after->n; i++) {
+        const char *from = kvs_get(before, after->items[i].key);
+        if (!from)
+            continue;
+        kvs_addf(out, after->items[i].key, "%.15g",
+                 strtod(after->items[i].value, NULL) - strtod(from, NULL));
+    }
+}
+
+static void fill_record(struct run *run, int argc, char **argv)
+{
+    struct result *result = run->result;
+    const struct db_facts *facts = &run->setup.facts;
+    struct str command = STR_INIT;
+
+    result->uuid = random_uuid();
+    result->prony_version = mem_strdup(PRONY_VERSION);
+    str_add(&command, "prony ");
+    text_add_command(&command, argc, argv);
+    result->command = str_detach(&command);
+    result->label = mem_strdup(run->options.label);
+    result->note = mem_strdup(run->options.note);
+    free(result->engine);
+    free(result->engine_version);
+    result->engine = mem_strdup(facts->engine);
+    result->engine_version = mem_strdup(facts->version);
+    opt_record(run_command.rows, &run->options, &result->options);
+    host_record(&result->environment);
+    if (run->doubts.data)
+        storage_record(&run->data, "data", &result->environment);
+    else
+        kvs_add(&result->environment, "data.path",
+                facts->is_local ? "unknown: the server does not tell where its data is"
+                                : "unknown: the server is on another machine");
+    if (run->doubts.log)
+        storage_record(&run->log, "log", &result->environment);
+    storage_record(&run->store_place, "store", &result->environment);
+    for (size_t i = 0; i < facts->settings.n; i++) {
+        char *key = mem_printf("engine.%s", facts->settings.items[i].key);
+        kvs_add(&result->environment, key, facts->settings.items[i].value);
+        free(key);
+    }
+}
+
+static int run_measure(struct run *run, struct err *err)
+{
+    struct progress progress = {.quiet = run->options.quiet, .every_ns = run->options.progress_ns};
+    struct run_hooks hooks = {.stop = run->stop, .tick = progress_run_tick, .arg = &progress};
+    struct kvs after = KVS_INIT;
+
+    sample_counters(run, &run->counters_before);
+    host_sample_take(&run->doubts.before);
+    int rc = run_load(&run->plan, &hooks, &run->result, err);
+    host_sample_take(&run->doubts.after);
+    progress_end(&progress);
+    if (rc == 0) {
+        sample_counters(run, &after);
+        subtract_counters(&run->counters_before, &after, &run->result->counters);
+        run->result->scale = run->setup.scale;
+    }
+    kvs_release(&after);
+    return rc;
+}
+
+// ---- after the load
+
+static void judge(struct run *run)
+{
+    const struct setup *setup = &run->setup;
+
+    run->doubts.facts = &setup->facts;
+    run->doubts.workload_writes = setup->writes;
+    if (setup->builtin && setup->builtin->contended) {
+        run->doubts.contended = setup->builtin->contended;
+        run->doubts.contended_rows = setup->scale;
+    }
+    doubts_judge(run->result, &run->doubts);
+}
+
+// The result is told even when it could not be kept; losing it is still a failure.
+static int tell(struct run *run)
+{
+    struct err err = ERR_INIT;
+    int status = 0;
+
+    if (store_put(run->store, run->result, &err) < 0)
+        status = 1;
+    bool json_on_stdout = run->options.json && strcmp(run->options.json, "-") == 0;
+    if (!run->options.quiet && !json_on_stdout) {
+        struct report_style style = report_style_for(stdout);
+        style.statements = run->options.statements;
+        report_text(run->result, &style, stdout);
+    }
+    struct err json_err = ERR_INIT;
+    if (run->json) {
+        if (report_json(run->result, run->json) < 0)
+            status = 1;
+        if (cmd_close_output(run->json, run->options.json, &json_err) < 0)
+            status = cmd_fail(&json_err);
+        run->json = NULL;
+    }
+    if (err.kind)
+        cmd_fail(&err);
+    if (strcmp(run->result->status, "failed") == 0) {
+        fflush(stdout);
+        fprintf(stderr, "prony: %s\n",
+                run->result->failure ? run->result->failure : "no transaction succeeded");
+        status = 1;
+    }
+    return cmd_finish_output(status);
+}
+
+static void run_release(struct run *run)
+{
+    result_free(run->result);
+    setup_close(&run->setup);
+    store_close(run->store);
+    if (run->json && run->json != stdout) {
+        fclose(run->json);
+        if (run->options.json && !run->result)
+            unlink(run->options.json);
+    }
+    kvs_release(&run->defines);
+    kvs_release(&run->counters_before);
+    opt_release(run_command.rows, &run->options);
+}
+
+static int prepare(struct run *run, int n_args, char **args, struct err *err)
+{
+    struct run_options *o = &run->options;
+
+    if (run_options_check(o, n_args, args, err) < 0 || parse_defines(run, err) < 0)
+        return -1;
+    if (!o->seed.given)
+        o->seed = (struct run_seed){.given = true, .value = random_seed()};
+    run->wish = (struct setup_wish){
+        .url = args[0],
+        .workload = n_args > 1 ? args[1] : NULL,
+        .files = o->files.items,
+        .n_files = (int)o->files.n,
+        .defines = &run->defines,
+        .scale = o->scale,
+        .clients = o->clients,
+        .protocol = (enum db_protocol)o->protocol,
+        .seed = o->seed.value,
+        .trace_path = o->trace,
+    };
+    if (setup_open(&run->setup, &run->wish, err) < 0 ||
+        setup_check_run(&run->setup, &run->wish, err) < 0 ||
+        store_open(&run->store, o->store, STORE_WRITE, err) < 0)
+        return -1;
+    if (o->json && !(run->json = cmd_open_output(o->json, err)))
+        return -1;
+    make_plan(run);
+    describe_places(run);
+    return 0;
+}
+
+static int run_main(int argc, char **argv)
+{
+    struct run run = {0};
+    struct err err = ERR_INIT;
+    char **args = mem_calloc((size_t)argc, sizeof(*args));
+    int status = 0;
+
+    int n_args = cmd_parse(&run_command, argc, argv, &run.options, args, &status);
+    if (n_args < 0)
+        goto out;
+    cmd_clean_leftovers();
+    run.stop = cmd_catch_signals();
+    if (prepare(&run, n_args, args, &err) < 0) {
+        status = cmd_fail(&err);
+        goto out;
+    }
+    bool json_on_stdout = run.options.json && strcmp(run.options.json, "-") == 0;
+    if (!run.options.quiet && !json_on_stdout)
+        announce(&run);
+    if (fill_temporary(&run, &err) < 0 || run_measure(&run, &err) < 0) {
+        status = cmd_fail(&err);
+        goto out;
+    }
+    describe_again(&run);
+    fill_record(&run, argc, argv);
+    judge(&run);
+    status = tell(&run);
+out:
+    run_release(&run);
+    free(args);
+    return status;
+}
+
+const struct command command_run = {&run_command, run_main};

@@ -1,0 +1,245 @@
+#include "cmd/run_options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
+static const char *const arrivals[] = {"poisson", "even", NULL};
+const char *const run_loops[] = {"auto", "threads", NULL};
+
+// ---- values with words of their own
+
+static int parse_threads(const char *text, void *value, struct err *err)
+{
+    int64_t *threads = value;
+
+    if (strcmp(text, "auto") == 0) {
+        *threads = 0;
+        return 0;
+    }
+    if (units_parse_int(text, threads, err) < 0 || *threads < 1 || *threads > 1024)
+        return err_set(err, ERR_USAGE, "must be auto, or between 1 and 1024");
+    return 0;
+}
+
+static void print_threads(const void *value, char *out, size_t size)
+{
+    const int64_t *threads = value;
+
+    if (*threads)
+        snprintf(out, size, "%lld", (long long)*threads);
+    else
+        snprintf(out, size, "auto");
+}
+
+static int parse_warmup(const char *text, void *value, struct err *err)
+{
+    struct run_warmup *warmup = value;
+
+    *warmup = (struct run_warmup){.kind = PLAN_WARMUP_AUTO};
+    if (strcmp(text, "auto") == 0)
+        return 0;
+    if (strcmp(text, "none") == 0) {
+        warmup->kind = PLAN_WARMUP_NONE;
+        return 0;
+    }
+    warmup->kind = PLAN_WARMUP_FIXED;
+    if (units_parse_duration(text, NS_PER_S, &warmup->ns, err) < 0)
+        return err_set(err, ERR_USAGE, "must be auto, none, or a duration such as 30s");
+    return 0;
+}
+
+static void print_warmup(const void *value, char *out, size_t size)
+{
+    const struct run_warmup *warmup = value;
+    char text[UNITS_MAX];
+
+    if (warmup->kind == PLAN_WARMUP_FIXED)
+        units_format_duration_exact(warmup->ns, text);
+    else
+        snprintf(text, sizeof(text), "%s", warmup->kind == PLAN_WARMUP_AUTO ? "auto" : "none");
+    snprintf(out, size, "%s", text);
+}
+
+static int parse_seed(const char *text, void *value, struct err *err)
+{
+    struct run_seed *seed = value;
+    char *end;
+
+    if (strcmp(text, "random") == 0) {
+        *seed = (struct run_seed){0};
+        return 0;
+    }
+    seed->given = true;
+    seed->value = strtoull(text, &end, 10);
+    if (*end || text[strspn(text, "0123456789")] || strlen(text) > 19)
+        return err_set(err, ERR_USAGE, "must be random, or a whole number of at most 19 digits");
+    return 0;
+}
+
+static void print_seed(const void *value, char *out, size_t size)
+{
+    const struct run_seed *seed = value;
+
+    if (seed->given)
+        snprintf(out, size, "%llu", (unsigned long long)seed->value);
+    else
+        snprintf(out, size, "random");
+}
+
+// ---- rows
+
+#define AT(member) offsetof(struct run_options, member)
+
+static const struct opt_row rows[] = {
+    {"file", 'f', OPT_LIST, AT(files), .arg = "FILE[@WEIGHT]", .group = "What to run",
+     .help = "run a script in pgbench's language instead of a workload"},
+    {"define", 'D', OPT_LIST, AT(defines), .arg = "NAME=VALUE",
+     .help = "set a variable for the scripts"},
+    {"scale", 's', OPT_INT, AT(scale), .min = 0, .max = 1000000, .arg = "N",
+     .help = "scale of the tables; checked when they exist"},
+    {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols, .arg = "NAME",
+     .help = "simple, extended or prepared statements"},
+
+    {"clients", 'c', OPT_INT, AT(clients), "8", 1, 100000, .arg = "N", .group = "Load",
+     .help = "simulated sessions"},
+    {"threads", 'j', OPT_CUSTOM, AT(threads), "auto", .arg = "N", .parse = parse_threads,
+     .print = print_threads, .help = "worker threads of the ring loop"},
+    {"time", 'T', OPT_DURATION, AT(time_ns), "60s", 0, 31536000, .arg = "DURATION",
+     .help = "length of the run; seconds if bare"},
+    {"transactions", 't', OPT_INT, AT(transactions), "0", 0, 1e12, .arg = "N",
+     .help = "end after N transactions per client instead"},
+    {"rate", 'R', OPT_DOUBLE, AT(rate_tps), "0", 0, 1e8, .arg = "TPS",
+     .help = "open loop: start so many a second; latency from the plan"},
+    {"arrival", 0, OPT_CHOICE, AT(arrival), "poisson", .choices = arrivals, .arg = "NAME",
+     .help = "spacing of starts under --rate: poisson or even"},
+    {"think", 0, OPT_DURATION, AT(think_ns), "0", 0, 86400, .arg = "DURATION",
+     .help = "mean pause of a client between transactions"},
+    {"warmup", 0, OPT_CUSTOM, AT(warmup), "auto", .arg = "WHAT", .parse = parse_warmup,
+     .print = print_warmup, .help = "leave out the start: auto, none or a duration"},
+    {"max-tries", 0, OPT_INT, AT(max_tries), "10", 1, 1000000, .arg = "N",
+     .help = "tries of a transaction that met a deadlock or the like"},
+    {"reconnect-for", 0, OPT_DURATION, AT(reconnect_for_ns), "60s", 0, 86400, .arg = "DURATION",
+     .help = "how long a lost connection is tried again"},
+    {"seed", 0, OPT_CUSTOM, AT(seed), "random", .arg = "N", .parse = parse_seed,
+     .print = print_seed, .help = "makes random choices repeatable"},
+    {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
+     .help = "what drives the clients: auto or threads"},
+
+    {"progress", 'P', OPT_DURATION, AT(progress_ns), "0", 0, 86400, .arg = "DURATION",
+     .group = "Output", .unrecorded = true, .help = "print a line each so often"},
+    {"statements", 'r', OPT_FLAG, AT(statements), .unrecorded = true,
+     .help = "show latency per statement"},
+    {"json", 0, OPT_TEXT, AT(json), .arg = "FILE", .unrecorded = true,
+     .help = "write the result as JSON (- is the terminal)"},
+    {"log-transactions", 'l', OPT_TEXT, AT(log_prefix), .arg = "PREFIX", .unrecorded = true,
+     .help = "a line per transaction, as pgbench -l, to files"},
+    {"label", 0, OPT_TEXT, AT(label), .arg = "NAME", .unrecorded = true,
+     .help = "name to find the run by"},
+    {"note", 0, OPT_TEXT, AT(note), .arg = "TEXT", .unrecorded = true,
+     .help = "words kept with the run"},
+    {"store", 0, OPT_TEXT, AT(store), .arg = "FILE", .unrecorded = true,
+     .help = "results file, else $PRONY_STORE or ./prony.db"},
+    {"trace", 0, OPT_TEXT, AT(trace), .arg = "FILE", .unrecorded = true,
+     .help = "write every database call (slow)"},
+    {"quiet", 'q', OPT_FLAG, AT(quiet), .unrecorded = true, .help = "print errors only"},
+    {NULL},
+};
+
+// What hands type that learned pgbench, sysbench or HammerDB.
+static const struct opt_peer peers[] = {
+    {"--client", "--clients"},
+    {"--jobs", "--threads"},
+    {"--num-threads", "--clients"},
+    {"--max-requests", "--transactions (per client)"},
+    {"--max-time", "--time"},
+    {"--events", "--transactions (per client)"},
+    {"--tx-rate", "--rate"},
+    {"--duration", "--time"},
+    {"--report-interval", "--progress"},
+    {"--report-per-command", "--statements"},
+    {"--report-latencies", "--statements"},
+    {"--random-seed", "--seed"},
+    {"--rand-seed", "--seed"},
+    {"--warmup-time", "--warmup"},
+    {"--log", "--log-transactions PREFIX"},
+    {"--log-prefix", "--log-transactions PREFIX"},
+    {"--builtin", "the workload's name as second argument: tpcb, simple-update, select-only"},
+    {"-b", "the workload's name as second argument: tpcb, simple-update, select-only"},
+    {"--select-only", "the workload select-only"},
+    {"-S", "the workload select-only"},
+    {"--skip-some-updates", "the workload simple-update"},
+    {"-N", "the workload simple-update"},
+    {"-i", "prony init TARGET WORKLOAD"},
+    {"--initialize", "prony init TARGET WORKLOAD"},
+    {"-h", "host in the target: postgres://HOST/DATABASE or postgres:host=/run/postgresql"},
+    {"--host", "host in the target: postgres://HOST/DATABASE or mysql://HOST/DATABASE"},
+    {"-p", "port in the target: postgres://HOST:PORT/DATABASE"},
+    {"--port", "port in the target: postgres://HOST:PORT/DATABASE"},
+    {"-U", "user in the target: postgres://USER@HOST/DATABASE"},
+    {"--username", "user in the target: postgres://USER@HOST/DATABASE"},
+    {"-d", "database in the target: postgres://HOST/DATABASE"},
+    {"--dbname", "database in the target: postgres://HOST/DATABASE"},
+    {"--mysql-host", "host in the target: mysql://USER@HOST/DATABASE"},
+    {"--mysql-socket", "socket in the target: mysql://USER@/DATABASE?socket=PATH"},
+    {"--mysql-user", "user in the target: mysql://USER@HOST/DATABASE"},
+    {"--mysql-db", "database in the target: mysql://USER@HOST/DATABASE"},
+    {"--mysql-password", "a password in an option file (see prony(1), TARGETS)"},
+    {"--pgsql-host", "host in the target: postgres://USER@HOST/DATABASE"},
+    {"--table-size", "--scale of the workload (prony init)"},
+    {"--no-vacuum", "nothing: prony run never vacuums"},
+    {"-n", "nothing: prony run never vacuums"},
+    {NULL, NULL},
+};
+
+const struct opt_command run_command = {
+    .name = "run",
+    .usage = "TARGET WORKLOAD | TARGET -f FILE[@WEIGHT]...",
+    .summary = "put a transaction load on a database and keep what was measured",
+    .example = "prony run sqlite: tpcb -T 30s\n"
+               "prony run postgres://me@db1/bench tpcb -c 32 -T 5m --label before",
+    .rows = rows,
+    .peers = peers,
+    .min_args = 1,
+    .max_args = 2,
+};
+
+static const struct opt_row *row_named(const char *name)
+{
+    const struct opt_row *row = rows;
+
+    while (strcmp(row->name, name) != 0)
+        row++;
+    return row;
+}
+
+int run_options_check(struct run_options *options, int n_args, char **args, struct err *err)
+{
+    if (options->files.n && n_args > 1)
+        return err_set(err, ERR_USAGE,
+                       "both a workload (%s) and a script (-f %s) are given: leave one away",
+                       args[1], options->files.items[0]);
+    if (!options->files.n && n_args < 2)
+        return err_set(err, ERR_USAGE,
+                       "what shall run against %s? Name a workload (tpcb, simple-update, "
+                       "select-only) or a script with -f FILE",
+                       args[0]);
+    if (options->transactions && opt_is_changed(row_named("time"), options))
+        return err_set(err, ERR_USAGE,
+                       "--time and --transactions exclude each other: leave one away");
+    if (!options->transactions && options->time_ns < NS_PER_S)
+        return err_set(err, ERR_USAGE, "--time: must be at least 1s");
+    if (options->transactions)
+        options->time_ns = 0;
+    if (opt_is_changed(row_named("arrival"), options) && options->rate_tps <= 0)
+        return err_set(err, ERR_USAGE, "--arrival needs --rate");
+    if (options->warmup.kind == PLAN_WARMUP_FIXED && options->time_ns &&
+        options->warmup.ns >= options->time_ns)
+        return err_set(err, ERR_USAGE, "--warmup must be shorter than --time");
+    return 0;
+}

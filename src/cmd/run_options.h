@@ -1,0 +1,37 @@
+// The options of `prony run`: one row each gives parsing, check, help, record and manual.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/opt.h"
+#include "load/plan.h"
+
+struct run_warmup {
+    enum plan_warmup kind;
+    int64_t ns; // PLAN_WARMUP_FIXED
+};
+
+struct run_seed {
+    bool given;
+    uint64_t value;
+};
+
+struct run_options {
+    int64_t clients, threads, time_ns, transactions, scale;
+    int protocol, arrival, loop;
+    double rate_tps;
+    int64_t think_ns;
+    struct run_warmup warmup;
+    int64_t max_tries, reconnect_for_ns, progress_ns;
+    struct run_seed seed;
+    struct opt_list files, defines;
+    bool statements, quiet;
+    char *log_prefix, *label, *note, *store, *json, *trace;
+};
+
+extern const struct opt_command run_command;
+extern const char *const run_loops[]; // names by the index in run_options.loop
+
+// What rows cannot check alone: --time with --transactions, a FILE with a workload, ...
+int run_options_check(struct run_options *options, int n_args, char **args, struct err *err);

@@ -1,0 +1,190 @@
+#include "cmd/setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+int setup_connect_error(const struct db_target *target, enum db_class class,
+                        const struct db_result *result, struct err *err)
+{
+    const char *remedy = "";
+
+    switch (class) {
+    case DB_UNAVAILABLE:
+        remedy = "; is the server running, and does the target name its host or socket?";
+        break;
+    case DB_DENIED:
+        remedy = "; check user and password (a password file or option file keeps it out of the "
+                 "command line)";
+        break;
+    case DB_NO_DATABASE:
+        remedy = "; create it first, or name another one in the target";
+        break;
+    case DB_TOO_MANY:
+        remedy = "; raise the server's connection limit or wait for others to leave";
+        break;
+    default:
+        break;
+    }
+    return err_set(err, ERR_USAGE, "%s: %s%s", db_display(target), result->message, remedy);
+}
+
+static int setup_load_workload(struct setup *setup, const struct setup_wish *wish, int64_t scale,
+                               struct err *err)
+{
+    struct workload_options options = {
+        .placeholder = db_placeholder(setup->target),
+        .caps = db_caps(setup->target),
+        .scale = scale,
+        .seed = (int64_t)wish->seed,
+        .clients = (int)wish->clients,
+        .defines = wish->defines,
+    };
+    struct workload *workload;
+    int rc = wish->workload
+                 ? workload_load_builtin(&workload, wish->workload, &options, err)
+                 : workload_load_files(&workload, wish->files, wish->n_files, &options, err);
+
+    if (rc < 0)
+        return rc;
+    workload_free(setup->workload);
+    setup->workload = workload;
+    setup->scale = scale;
+    setup->writes = false;
+    for (int i = 0; i < workload->n_statements; i++)
+        if (workload->statements[i].kind == DB_KIND_WRITE)
+            setup->writes = true;
+    db_set_statements(setup->target, workload->n_statements, wish->protocol);
+    return 0;
+}
+
+int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    return setup_load_workload(setup, wish, setup->scale, err);
+}
+
+// The tables a run would use: those of the built-in; for script files pgbench's, whose scale such
+// scripts commonly want as :scale.
+static int setup_look(struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    const struct schema *schema = setup->builtin ? setup->builtin->schema : &schema_tpcb;
+    struct db_session *session;
+    struct db_result result;
+    struct err ignored = ERR_INIT;
+
+    enum db_class class = db_connect(setup->target, -1, &session, &result);
+    if (class != DB_OK)
+        return setup_connect_error(setup->target, class, &result, err);
+    db_describe(session, &setup->facts);
+    int rc = 0;
+    if (!(db_caps(setup->target) & DB_CAP_HOLLOW))
+        rc = fill_look(session, schema, &setup->look, setup->builtin ? err : &ignored);
+    db_disconnect(session);
+    if (rc < 0 && setup->builtin)
+        return rc;
+    if (wish->scale > 0)
+        setup->scale = wish->scale;
+    else if (setup->look.scale > 0)
+        setup->scale = setup->look.scale;
+    else if (setup->builtin)
+        setup->scale = wish->clients > 10 ? wish->clients : 10;
+    else
+        setup->scale = 1;
+    return 0;
+}
+
+int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    memset(setup, 0, sizeof(*setup));
+    if (leftovers_open(&setup->leftovers, err) < 0)
+        return -1;
+    struct db_open_options options = {
+        .clock = &clock_system,
+        .seed = wish->seed,
+        .leftovers = setup->leftovers,
+        .trace_path = wish->trace_path,
+        .protocol = wish->protocol,
+        .create_missing = wish->create,
+    };
+    // The workload's name is checked before anything is opened, its text before anyone connects.
+    setup->builtin = wish->workload ? workload_find_builtin(wish->workload) : NULL;
+    if (db_open(&setup->target, wish->url, &options, err) < 0 ||
+        setup_load_workload(setup, wish, wish->scale > 0 ? wish->scale : 1, err) < 0 ||
+        setup_look(setup, wish, err) < 0 || setup_compile(setup, wish, err) < 0) {
+        setup_close(setup);
+        return -1;
+    }
+    return 0;
+}
+
+static int check_tables(const struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    const char *target = db_display(setup->target);
+    const char *name = setup->builtin->name;
+    long long wanted = (long long)setup->scale;
+
+    if (db_is_temporary(setup->target))
+        return 0; // filled by the run itself
+    if (setup->look.state == FILL_ABSENT)
+        return err_set(err, ERR_USAGE,
+                       "the tables of %s are missing in %s: make them with `prony init '%s' %s -s "
+                       "%lld`",
+                       name, target, target, name, wanted);
+    if (setup->look.state == FILL_PARTIAL)
+        return err_set(err, ERR_USAGE,
+                       "the tables of %s in %s are not whole (%s): make them again with `prony "
+                       "init '%s' %s -s %lld`",
+                       name, target, setup->look.detail, target, name, wanted);
+    if (wish->scale > 0 && setup->look.scale > 0 && wish->scale != setup->look.scale)
+        return err_set(err, ERR_USAGE,
+                       "--scale %lld: the tables of %s in %s have scale %lld; leave --scale away, "
+                       "or make them again with `prony init '%s' %s -s %lld`",
+                       (long long)wish->scale, name, target, (long long)setup->look.scale, target,
+                       name, (long long)wish->scale);
+    return 0;
+}
+
+int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    const struct db_facts *facts = &setup->facts;
+    bool hollow = db_caps(setup->target) & DB_CAP_HOLLOW;
+
+    if (facts->read_only && setup->writes)
+        return err_set(err, ERR_USAGE,
+                       "%s is read-only (%s) and the workload %s writes: use select-only, or a "
+                       "target that can be written",
+                       db_display(setup->target), facts->read_only_why, setup->workload->name);
+    if (facts->max_connections > 0 &&
+        wish->clients > facts->max_connections - facts->connections_used)
+        return err_set(err, ERR_USAGE,
+                       "--clients %lld: %s allows %d connections (%s) and %d are in use; use at "
+                       "most %d clients, or raise %s",
+                       (long long)wish->clients, db_display(setup->target), facts->max_connections,
+                       facts->max_connections_setting, facts->connections_used,
+                       facts->max_connections - facts->connections_used,
+                       facts->max_connections_setting);
+    if (setup->builtin && !hollow)
+        return check_tables(setup, wish, err);
+    return 0;
+}
+
+void setup_close(struct setup *setup)
+{
+    struct str report = STR_INIT;
+
+    workload_free(setup->workload);
+    setup->workload = NULL;
+    db_close(setup->target);
+    setup->target = NULL;
+    db_facts_release(&setup->facts);
+    if (setup->leftovers)
+        leftovers_close(setup->leftovers, &report);
+    setup->leftovers = NULL;
+    if (report.len)
+        fprintf(stderr, "prony: not everything could be undone:\n%s", report.buf);
+    str_release(&report);
+}

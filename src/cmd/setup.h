@@ -1,0 +1,56 @@
+// What run, init and check do before they begin: the target opened, looked at, and every check that
+// can be made before a load is made, so that a wrong set-up is told in one line and nothing is
+// started.
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/leftovers.h"
+#include "db/db.h"
+#include "load/fill.h"
+#include "workload/workload.h"
+
+struct setup_wish {
+    const char *url;
+    const char *workload; // built-in name; NULL when files are given
+    char *const *files;   // FILE[@WEIGHT]
+    int n_files;
+    const struct kvs *defines; // -D
+    int64_t scale;             // asked for; 0: what is there, or the default for new tables
+    int64_t clients;
+    enum db_protocol protocol;
+    uint64_t seed;
+    const char *trace_path;
+    bool create; // init: a missing file is made, missing tables are fine
+};
+
+struct setup {
+    struct leftovers *leftovers;
+    struct db_target *target;
+    const struct workload_builtin *builtin; // NULL for files
+    struct workload *workload;
+    struct db_facts facts;
+    struct fill_look look; // of the built-in's tables
+    int64_t scale;         // of the tables, or to be used for new ones
+    bool writes;           // some statement of the workload may change data
+};
+
+// Opens, compiles, connects once, describes and looks. On failure everything is released and err
+// says why.
+int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *err);
+
+// Checks for a run: tables there, of the scale asked, connections enough, not read-only. Only
+// looks.
+int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err);
+
+// Compiles again with the scale that is known now.
+int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err);
+
+// Closes all. What could not be undone is told on stderr.
+void setup_close(struct setup *setup);
+
+// A connection failure in words with the remedy for its class. Returns -1.
+int setup_connect_error(const struct db_target *target, enum db_class class,
+                        const struct db_result *result, struct err *err);
