@@ -45,16 +45,25 @@ struct workload {
     bool has_explicit_transaction; // some script has BEGIN and COMMIT
     const struct schema *schema;   // tables this built-in needs; NULL for files
     int64_t scale;
+    workload_debug_fn *debug;
+    void *debug_arg;
     struct expr_pool *pool; // compiled expressions and texts (private)
 };
 
+// What debug(x) in a script says: one line, "debug(script=0,command=2): int 5" as pgbench writes
+// it. Called from any client's thread.
+typedef void workload_debug_fn(void *arg, const char *line);
+
 struct workload_options {
     enum db_placeholder placeholder;
-    unsigned caps;             // of the target: variables :cap_transactions and others
+    enum db_protocol protocol; // "\;" and unknown :names are allowed in DB_SIMPLE only
+    unsigned caps;             // of the target: variables :cap_transactions and others (0 or 1)
     int64_t scale;             // :scale
-    int64_t seed;              // :random_seed, :default_seed
+    int64_t seed;              // :random_seed; :default_seed is derived from it
     int clients;               // :clients
-    const struct kvs *defines; // -D NAME=VALUE; NULL allowed
+    const struct kvs *defines; // -D NAME=VALUE, stronger than the automatic ones; NULL allowed
+    workload_debug_fn *debug;  // NULL: debug() says nothing
+    void *debug_arg;
 };
 
 // The built-in workloads, ended by name NULL.
