@@ -2,13 +2,15 @@
 // and undone in reverse order at the end, on error and on signal. After kill -9 a small guard
 // process undoes it at once; if that dies too, the next prony command does (leftovers_clean_dead).
 //
-// Registry: one file per prony process, $XDG_RUNTIME_DIR/prony/ID or /run/prony/ID (as root) or,
-// where neither can be written, $TMPDIR/prony-UID/ID. It holds the boot id and one line per thing;
-// the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone;
+// Registry: one file per prony process in the first of these that can be written:
+// $XDG_RUNTIME_DIR/prony (if that directory is this user's), /run/prony (root) or
+// /run/user/UID/prony, $TMPDIR/prony-UID, /tmp/prony-UID. It holds the boot id and one line per
+// thing; the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone;
 // processes, mounts and attachments are gone by themselves.
 //
 // Kinds of undo: a process to stop, a file or a directory tree to remove, a command to run.
-// One per program. Not for threads: main thread only.
+// Whatever stands under a listed path is removed: list only names that prony chose itself or that
+// were free. One per program. Not for threads: main thread only.
 #pragma once
 
 #include <stdbool.h>
@@ -23,24 +25,26 @@ struct leftovers;
 int leftovers_open(struct leftovers **ret, struct err *err);
 
 // Each returns an id > 0, or -1 with err when the registry cannot be written: then do not do the
-// thing.
+// thing. Relative paths are taken from the working directory of now. A process is listed right
+// after its start with its start time (start it to die with prony, then no gap is left); one that
+// has ended already is an error. A command is looked up in PATH, must not depend on the working
+// directory, and is tried again for a few seconds when it fails (e.g. umount DIR: busy).
 int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
-int leftovers_add_tree(struct leftovers *lo, const char *dir,
-                       struct err *err); // removed without crossing mounts
-int leftovers_add_process(struct leftovers *lo, pid_t pid,
-                          struct err *err); // pid and its start time
-int leftovers_add_command(struct leftovers *lo, char *const *argv,
-                          struct err *err); // e.g. umount DIR
+int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err); // base/tree.h
+int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err);
+int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *err);
 
 // The thing was undone by other means, or shall stay: forget it.
 void leftovers_drop(struct leftovers *lo, int id);
 
 // Undoes one, or all in reverse order. What could not be undone stays in the registry and is
-// appended to report, a line each. Returns the number of failures.
+// appended to report (may be NULL), a line each. Returns the number of failures. An id that was
+// dropped or undone before is nothing to do.
 int leftovers_undo(struct leftovers *lo, int id, struct str *report);
 int leftovers_undo_all(struct leftovers *lo, struct str *report);
 
-// undo_all, then ends the guard and removes the registry file when nothing is left in it.
+// undo_all, then ends the guard and removes the registry file when nothing is left in it. A program
+// that ends without it leaves the work to the guard. NULL is allowed.
 void leftovers_close(struct leftovers *lo, struct str *report);
 
 // Undoes what owners that no longer live have left (their lock is free); never a living one's.

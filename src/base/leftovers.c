@@ -1,0 +1,307 @@
+// The owner's side, the guard, and cleaning after dead owners. Who may undo what is settled by the
+// lock on the registry file (base/registry.h): the guard inherits the owner's open file and with
+// it the lock, so between the owner's death and the guard's work nobody else can come in.
+#include "base/leftovers.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/arr.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/proc.h"
+#include "base/registry.h"
+
+struct leftovers {
+    struct registry registry;
+    int lifeline_fd; // write end; only this process holds it, so that its death closes it
+    pid_t guard;
+    uint64_t guard_ticks;
+};
+
+static const struct undo_limits owner_limits = {
+    .process_ns = 10 * NS_PER_S,
+    .command_ns = 60 * NS_PER_S,
+    .retry_ns = 3 * NS_PER_S,
+};
+
+// Nobody waits for the guard, but the volumes and ports it frees are wanted soon.
+static const struct undo_limits guard_limits = {
+    .process_ns = 1 * NS_PER_S,
+    .command_ns = 30 * NS_PER_S,
+    .retry_ns = 3 * NS_PER_S,
+};
+
+// What is stuck for good must not delay every command that starts.
+static const struct undo_limits dead_limits = {
+    .process_ns = 3 * NS_PER_S,
+    .command_ns = 30 * NS_PER_S,
+    .retry_ns = 0,
+};
+
+// The guard.
+
+static void guard_keep_only(int a, int b)
+{
+    int low = a < b ? a : b;
+    int high = a < b ? b : a;
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    // A reader of our output must see its end when prony ends.
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null_fd >= 0; fd++)
+        if (fd != low && fd != high)
+            dup2(null_fd, fd);
+    unsigned first = STDERR_FILENO + 1;
+    if ((unsigned)low >= first) {
+        if ((unsigned)low > first)
+            (void)close_range(first, (unsigned)low - 1, 0);
+        first = (unsigned)low + 1;
+    }
+    if ((unsigned)high >= first) {
+        if ((unsigned)high > first)
+            (void)close_range(first, (unsigned)high - 1, 0);
+        first = (unsigned)high + 1;
+    }
+    (void)close_range(first, ~0U, 0);
+}
+
+static _Noreturn void guard_main(struct registry *registry, int lifeline_fd)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    ssize_t n;
+    char byte;
+
+    setsid();
+    for (size_t i = 0; i < ARR_LEN(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); // commands are waited for
+    prctl(PR_SET_NAME, "prony-guard");
+    guard_keep_only(lifeline_fd, registry->fd);
+    if (chdir("/") < 0) // a working directory would keep its file system mounted
+        _exit(1);
+
+    do
+        n = read(lifeline_fd, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    // The owner ends its guard with SIGKILL when all is done: to come here means that it died.
+    if (registry_reload(registry, NULL) < 0)
+        _exit(1);
+    registry->same_boot = true; // also where the boot id cannot be read
+    for (size_t i = registry->n_items; i-- > 0;)
+        if (registry_undo(registry, i, &guard_limits, NULL) == 0)
+            registry_drop(registry, registry->items[i].id);
+    registry_close(registry);
+    _exit(0);
+}
+
+// The owner.
+
+int leftovers_open(struct leftovers **ret, struct err *err)
+{
+    struct leftovers *lo = mem_calloc(1, sizeof(*lo));
+    int lifeline[2] = {-1, -1};
+
+    lo->lifeline_fd = -1;
+    if (registry_create(&lo->registry, err) < 0)
+        goto failed;
+    if (pipe2(lifeline, O_CLOEXEC) < 0 || (lo->guard = fork()) < 0) {
+        err_set(err, ERR_FAILED, "cannot start the guard process: %s", strerror(errno));
+        goto failed;
+    }
+    if (lo->guard == 0)
+        guard_main(&lo->registry, lifeline[0]);
+    close(lifeline[0]);
+    lo->lifeline_fd = lifeline[1];
+    lo->guard_ticks = proc_start_ticks(lo->guard);
+    *ret = lo;
+    return 0;
+failed:
+    if (lifeline[0] >= 0) {
+        close(lifeline[0]);
+        close(lifeline[1]);
+    }
+    registry_close(&lo->registry);
+    free(lo);
+    return -1;
+}
+
+static void add_word(struct leftover *item, const char *word)
+{
+    *ARR_PUSH(item->words, item->n_words, item->cap_words) = mem_strdup(word);
+    *ARR_PUSH(item->words, item->n_words, item->cap_words) = NULL;
+    item->n_words--; // the NULL is an end mark, not a word
+}
+
+// The guard and later commands have other working directories.
+static int add_path(struct leftovers *lo, enum leftover_kind kind, const char *path,
+                    struct err *err)
+{
+    struct leftover item = {.kind = kind};
+    char *dir = NULL;
+
+    assert(path && path[0]);
+    if (path[0] != '/') {
+        dir = getcwd(NULL, 0);
+        if (!dir)
+            return err_set(err, ERR_FAILED, "cannot name the working directory: %s",
+                           strerror(errno));
+    }
+    char *whole =
+        dir ? mem_printf("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, path) : mem_strdup(path);
+    add_word(&item, whole);
+    free(whole);
+    free(dir);
+    return registry_add(&lo->registry, &item, err);
+}
+
+int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err)
+{
+    return add_path(lo, LEFTOVER_FILE, path, err);
+}
+
+int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err)
+{
+    return add_path(lo, LEFTOVER_TREE, dir, err);
+}
+
+int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err)
+{
+    struct leftover item = {.kind = LEFTOVER_PROCESS};
+    uint64_t ticks = proc_start_ticks(pid);
+    char *words[2];
+
+    if (ticks == 0)
+        return err_set(err, ERR_FAILED, "process %d has ended already", (int)pid);
+    words[0] = mem_printf("%d", (int)pid);
+    words[1] = mem_printf("%llu", (unsigned long long)ticks);
+    for (size_t i = 0; i < ARR_LEN(words); i++) {
+        add_word(&item, words[i]);
+        free(words[i]);
+    }
+    return registry_add(&lo->registry, &item, err);
+}
+
+int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *err)
+{
+    struct leftover item = {.kind = LEFTOVER_COMMAND};
+
+    assert(argv && argv[0]);
+    for (char *const *arg = argv; *arg; arg++)
+        add_word(&item, *arg);
+    return registry_add(&lo->registry, &item, err);
+}
+
+void leftovers_drop(struct leftovers *lo, int id)
+{
+    registry_drop(&lo->registry, id);
+}
+
+// Returns whether it was undone; if not, a line in report says why.
+static bool undo_item(struct registry *registry, size_t index, const struct undo_limits *limits,
+                      struct str *report)
+{
+    struct err err = ERR_INIT;
+
+    if (registry_undo(registry, index, limits, &err) == 0)
+        return true;
+    if (report) {
+        str_add(report, "could not undo ");
+        registry_describe(&registry->items[index], report);
+        str_addf(report, ": %s\n", err.text);
+    }
+    return false;
+}
+
+int leftovers_undo(struct leftovers *lo, int id, struct str *report)
+{
+    int index = registry_index(&lo->registry, id);
+
+    if (index < 0)
+        return 0;
+    if (!undo_item(&lo->registry, (size_t)index, &owner_limits, report))
+        return 1;
+    registry_drop(&lo->registry, id);
+    return 0;
+}
+
+int leftovers_undo_all(struct leftovers *lo, struct str *report)
+{
+    int failures = 0;
+
+    for (size_t i = lo->registry.n_items; i-- > 0;)
+        failures += leftovers_undo(lo, lo->registry.items[i].id, report);
+    return failures;
+}
+
+void leftovers_close(struct leftovers *lo, struct str *report)
+{
+    if (!lo)
+        return;
+    (void)leftovers_undo_all(lo, report);
+    if (lo->registry.n_items > 0 && report)
+        str_addf(report, "the next prony command tries again (listed in %s)\n", lo->registry.path);
+    // Killed while the lifeline is still open, it cannot take this end for a death.
+    (void)proc_stop(lo->guard, lo->guard_ticks, SIGKILL, 5 * NS_PER_S);
+    close(lo->lifeline_fd);
+    registry_close(&lo->registry);
+    free(lo);
+}
+
+// Dead owners.
+
+static void clean_registry(const char *path, struct str *report)
+{
+    struct registry registry;
+    struct err err = ERR_INIT;
+    bool stuck = false;
+
+    int ready = registry_adopt(&registry, path, &err);
+    if (ready < 0)
+        str_addf(report, "%s\n", err.text);
+    if (ready <= 0)
+        return;
+    for (size_t i = registry.n_items; i-- > 0;) {
+        if (!undo_item(&registry, i, &dead_limits, report)) {
+            stuck = true;
+            continue;
+        }
+        if (!registry_is_moot(&registry, &registry.items[i])) {
+            str_add(report, "undone: ");
+            registry_describe(&registry.items[i], report);
+            str_addf(report, ", left by prony process %d\n", (int)registry.owner);
+        }
+        registry_drop(&registry, registry.items[i].id);
+    }
+    if (stuck)
+        str_addf(report, "to forget what could not be undone, remove %s\n", path);
+    registry_close(&registry);
+}
+
+void leftovers_clean_dead(struct str *report)
+{
+    char **dirs = registry_dirs();
+
+    for (size_t i = 0; dirs[i]; i++) {
+        int fd = registry_dir_open(dirs[i], false);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        if (fd >= 0 && !dir)
+            close(fd);
+        for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+            if (entry->d_name[0] == '.')
+                continue;
+            char *path = mem_printf("%s/%s", dirs[i], entry->d_name);
+            clean_registry(path, report);
+            free(path);
+        }
+        if (dir)
+            closedir(dir);
+    }
+    registry_dirs_free(dirs);
+}
