@@ -10,7 +10,6 @@
 #include "cmd/cmd.h"
 #include "cmd/version.h"
 #include "db/db.h"
-#include "db/driver.h"
 
 const struct command *const commands[] = {
     &command_init, &command_run,    &command_check,  &command_list, &command_show,
@@ -68,7 +67,6 @@ static int unknown_command(const char *typed)
 
 int main(int argc, char **argv)
 {
-    db_check_drivers();
     if (argc < 2) {
         print_help(stderr);
         return 2;

@@ -1,0 +1,299 @@
+// One JSON document per run, built as a tree and printed whole. docs/json.md describes every key;
+// durations are in the unit their key ends with, and a number that does not exist is null.
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "report/report.h"
+
+static json_t *text_or_null(const char *text)
+{
+    if (!text)
+        return json_null();
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    struct str safe = STR_INIT; // not UTF-8: say so byte by byte rather than lose it
+    text_add_safe(&safe, text);
+    value = json_string(safe.buf);
+    str_release(&safe);
+    return value;
+}
+
+// Numbers to a nanosecond's thousandth: more digits would only be noise from the division.
+static json_t *number(double value)
+{
+    if (!isfinite(value))
+        return json_null();
+    return json_real(round(value * 1e6) / 1e6);
+}
+
+static json_t *us(double ns)
+{
+    return number(ns / NS_PER_US);
+}
+
+static json_t *kvs_object(const struct kvs *list)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < list->n; i++) {
+        const char *key = list->items[i].key;
+        json_t *old = json_object_get(object, key);
+        json_t *value = text_or_null(list->items[i].value);
+        if (!old) {
+            json_object_set_new(object, key, value);
+        } else if (json_is_array(old)) {
+            json_array_append_new(old, value);
+        } else { // a key given several times (--define) becomes an array
+            json_t *array = json_array();
+            json_array_append(array, old);
+            json_array_append_new(array, value);
+            json_object_set_new(object, key, array);
+        }
+    }
+    return object;
+}
+
+// Counters are numbers where they read as numbers.
+static json_t *counters_object(const struct kvs *list)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < list->n; i++) {
+        char *end;
+        double value = strtod(list->items[i].value, &end);
+        json_object_set_new(object, list->items[i].key,
+                            *end ? text_or_null(list->items[i].value) : number(value));
+    }
+    return object;
+}
+
+static json_t *histogram(const struct hist_sparse *hist)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < hist->n; i++)
+        json_array_append_new(array,
+                              json_pack("[o, o, I]", us((double)hist_bucket_low(hist->bucket[i])),
+                                        us((double)hist_bucket_high(hist->bucket[i])),
+                                        (json_int_t)hist->counts[i]));
+    return array;
+}
+
+static json_t *latency(const struct result_latency *l)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } quantiles[] = {{"p50", 0.5},  {"p90", 0.9},    {"p95", 0.95},
+                     {"p99", 0.99}, {"p999", 0.999}, {"p9999", 0.9999}};
+    const struct hist_moments *m = &l->hist.m;
+    bool any = m->count > 0;
+    json_t *object = json_object();
+
+    json_object_set_new(object, "count", json_integer(m->count));
+    json_object_set_new(object, "mean", any ? us(hist_mean_ns(m)) : json_null());
+    json_object_set_new(object, "sd", any ? us(hist_sd_ns(m)) : json_null());
+    json_object_set_new(object, "min", any ? us((double)m->min_ns) : json_null());
+    for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+        json_object_set_new(object, quantiles[i].name,
+                            any ? us((double)hist_sparse_quantile(&l->hist, quantiles[i].q))
+                                : json_null());
+    json_object_set_new(object, "max", any ? us((double)m->max_ns) : json_null());
+    json_object_set_new(object, "histogram", histogram(&l->hist));
+    return object;
+}
+
+static json_t *counts(const struct result_counts *c)
+{
+    return json_pack("{sI sI sI sI sI sI sI sI sI}", "planned", (json_int_t)c->planned, "done",
+                     (json_int_t)c->done, "failed", (json_int_t)c->failed, "skipped",
+                     (json_int_t)c->skipped, "unknown", (json_int_t)c->unknown, "backlog",
+                     (json_int_t)c->backlog, "in_flight", (json_int_t)c->in_flight, "retried",
+                     (json_int_t)c->retried, "retries", (json_int_t)c->retries);
+}
+
+// Only classes that occurred: an absent key is zero.
+static json_t *errors(const int64_t *by_class)
+{
+    json_t *object = json_object();
+
+    for (int class = 1; class < DB_CLASS_COUNT; class ++)
+        if (by_class[class])
+            json_object_set_new(object, db_class_name((enum db_class) class),
+                                json_integer(by_class[class]));
+    return object;
+}
+
+static json_t *statements(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_statements; i++) {
+        const struct result_statement *s = &r->statements[i];
+        bool any = s->m.count > 0;
+        json_array_append_new(
+            array, json_pack("{so so sI sI sI so so so so}", "script", text_or_null(s->script),
+                             "sql", text_or_null(s->sql), "count", (json_int_t)s->count, "failed",
+                             (json_int_t)s->failed, "rows", (json_int_t)s->rows, "mean_us",
+                             any ? us(hist_mean_ns(&s->m)) : json_null(), "p50_us",
+                             any ? us((double)s->p50_ns) : json_null(), "p99_us",
+                             any ? us((double)s->p99_ns) : json_null(), "max_us",
+                             any ? us((double)s->m.max_ns) : json_null()));
+    }
+    return array;
+}
+
+static json_t *series(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_series; i++) {
+        const struct result_second *s = &r->series[i];
+        bool any = s->latency.m.count > 0;
+        // The last second may be cut: its rate is over the part that was.
+        double part_s = fmin(1.0, r->duration_s - s->t_s);
+        json_array_append_new(
+            array,
+            json_pack("{sI so so so so sI}", "t_s", (json_int_t)s->t_s, "tps",
+                      number(part_s > 0 ? (double)s->done / part_s : (double)s->done), "p50_us",
+                      any ? us((double)hist_sparse_quantile(&s->latency, 0.5)) : json_null(),
+                      "p99_us",
+                      any ? us((double)hist_sparse_quantile(&s->latency, 0.99)) : json_null(),
+                      "max_us", any ? us((double)s->latency.m.max_ns) : json_null(), "errors",
+                      (json_int_t)s->errors));
+    }
+    return array;
+}
+
+static json_t *slowest(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_slowest; i++) {
+        const struct result_slow *s = &r->slowest[i];
+        json_array_append_new(array, json_pack("{si sI so so si}", "client", s->client, "number",
+                                               (json_int_t)s->number, "end_s",
+                                               number((double)s->end_ns / 1e9), "latency_us",
+                                               us((double)s->latency_ns), "script", s->script));
+    }
+    return array;
+}
+
+static json_t *outages(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_outages; i++)
+        json_array_append_new(array, json_pack("{so so}", "from_s", number(r->outages[i].from_s),
+                                               "to_s", number(r->outages[i].to_s)));
+    return array;
+}
+
+static json_t *warnings(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_warnings; i++)
+        json_array_append_new(array, json_pack("{so so}", "id", text_or_null(r->warnings[i].id),
+                                               "text", text_or_null(r->warnings[i].text)));
+    return array;
+}
+
+static json_t *clients_done(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; r->done_by_client && i < r->clients; i++)
+        json_array_append_new(array, json_integer(r->done_by_client[i]));
+    return array;
+}
+
+static void add_identity(json_t *root, const struct result *r)
+{
+    char started[32];
+
+    clock_format_utc(r->started_real_ns, started, sizeof(started));
+    json_object_set_new(root, "schema", json_string(REPORT_JSON_SCHEMA));
+    json_object_set_new(root, "status", text_or_null(r->status));
+    json_object_set_new(root, "failure", text_or_null(r->failure));
+    json_object_set_new(root, "run_id", json_integer(r->id));
+    json_object_set_new(root, "uuid", text_or_null(r->uuid));
+    json_object_set_new(root, "label", text_or_null(r->label));
+    json_object_set_new(root, "note", text_or_null(r->note));
+    json_object_set_new(root, "prony_version", text_or_null(r->prony_version));
+    json_object_set_new(root, "command", text_or_null(r->command));
+    json_object_set_new(root, "started_utc", json_string(started));
+    json_object_set_new(root, "target", text_or_null(r->target));
+    json_object_set_new(root, "engine",
+                        json_pack("{so so}", "name", text_or_null(r->engine), "version",
+                                  text_or_null(r->engine_version)));
+    json_object_set_new(root, "workload",
+                        json_pack("{so so so}", "name", text_or_null(r->workload), "hash",
+                                  text_or_null(r->workload_hash), "scale",
+                                  r->scale ? json_integer(r->scale) : json_null()));
+    json_object_set_new(root, "clients", json_integer(r->clients));
+    json_object_set_new(root, "threads", json_integer(r->threads));
+    json_object_set_new(root, "loop", text_or_null(r->loop));
+    json_object_set_new(root, "protocol", text_or_null(r->protocol));
+    json_object_set_new(root, "seed", json_integer((json_int_t)r->seed));
+    json_object_set_new(root, "rate_tps", r->rate_tps > 0 ? number(r->rate_tps) : json_null());
+    json_object_set_new(root, "options", kvs_object(&r->options));
+}
+
+static void add_measures(json_t *root, const struct result *r)
+{
+    json_object_set_new(root, "duration_s", number(r->duration_s));
+    json_object_set_new(root, "warmup_s", number(r->warmup_s));
+    json_object_set_new(root, "window_s", number(r->window_s));
+    json_object_set_new(root, "steady", json_boolean(r->steady));
+    json_object_set_new(root, "steady_why", text_or_null(r->steady_why));
+    json_object_set_new(root, "transactions", counts(&r->counts));
+    json_object_set_new(root, "errors", errors(r->errors));
+    json_object_set_new(
+        root, "throughput",
+        json_pack("{so sI}", "tps", number(r->tps), "transactions", (json_int_t)r->window_done));
+    json_object_set_new(root, "latency_us", latency(&r->latency));
+    if (r->service.present)
+        json_object_set_new(root, "service_us", latency(&r->service));
+    if (r->given_hist.m.count) {
+        struct result_latency given = {.present = true, .hist = r->given_hist};
+        json_object_set_new(root, "given_delay_us", latency(&given));
+    }
+    json_object_set_new(root, "lock_wait_s", number((double)r->lock_wait_ns / 1e9));
+    json_object_set_new(root, "statements", statements(r));
+    json_object_set_new(root, "series", series(r));
+    json_object_set_new(root, "slowest", slowest(r));
+    json_object_set_new(root, "done_by_client", clients_done(r));
+    json_object_set_new(root, "connections",
+                        json_pack("{sI sI so so}", "reconnects", (json_int_t)r->reconnects,
+                                  "attempts", (json_int_t)r->reconnect_attempts, "outage_s",
+                                  number(r->outage_s), "outages", outages(r)));
+    json_object_set_new(root, "client_cpu",
+                        json_pack("{so so so sI}", "user_s", number(r->cpu_user_s), "sys_s",
+                                  number(r->cpu_sys_s), "us_per_statement",
+                                  number(r->cpu_us_per_statement), "statements",
+                                  (json_int_t)r->statements_sent));
+}
+
+int report_json(const struct result *result, FILE *out)
+{
+    json_t *root = json_object();
+
+    add_identity(root, result);
+    add_measures(root, result);
+    json_object_set_new(root, "counters", counters_object(&result->counters));
+    json_object_set_new(root, "warnings", warnings(result));
+    json_object_set_new(root, "environment", kvs_object(&result->environment));
+    int rc = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    json_decref(root);
+    if (rc == 0 && (fputc('\n', out) == EOF || fflush(out) != 0))
+        rc = -1;
+    return rc;
+}

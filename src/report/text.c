@@ -1,0 +1,222 @@
+// A result as a person reads it: the answer first, then the numbers, then what was odd.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "report/picture.h"
+#include "report/words.h"
+
+struct page {
+    const struct result *r;
+    const struct report_style *style;
+    struct str out;
+};
+
+static void emphasise(struct page *page, const char *text)
+{
+    if (page->style->colour)
+        str_addf(&page->out, "\033[1m%s\033[0m", text);
+    else
+        str_add(&page->out, text);
+}
+
+static void add_heading(struct page *page, const char *text)
+{
+    str_addc(&page->out, '\n');
+    emphasise(page, text);
+    str_addc(&page->out, '\n');
+}
+
+static void add_answer(struct page *page)
+{
+    struct str answer = STR_INIT;
+
+    words_answer(page->r, &answer);
+    emphasise(page, answer.buf);
+    str_addc(&page->out, '\n');
+    str_clear(&answer);
+    words_setup(page->r, &answer);
+    text_add_safe(&page->out, answer.buf);
+    str_addc(&page->out, '\n');
+    str_release(&answer);
+}
+
+static void add_latency_row(struct str *out, const char *name, const struct result_latency *l)
+{
+    static const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
+    char text[UNITS_MAX];
+
+    str_addf(out, "  %-9s", name);
+    for (int i = 0; i < 4; i++)
+        str_addf(out, " %9s",
+                 units_format_duration(hist_sparse_quantile(&l->hist, quantiles[i]), text));
+    str_addf(out, " %9s", units_format_duration(l->hist.m.max_ns, text));
+    str_addf(out, " %9s", units_format_duration((int64_t)hist_mean_ns(&l->hist.m), text));
+    str_addf(out, " %9s\n", units_format_duration((int64_t)hist_sd_ns(&l->hist.m), text));
+}
+
+static void add_latency(struct page *page)
+{
+    const struct result *r = page->r;
+
+    if (r->latency.hist.m.count == 0)
+        return;
+    str_addf(&page->out, "\n  %-9s %9s %9s %9s %9s %9s %9s %9s\n", "", "p50", "p90", "p99", "p99.9",
+             "max", "mean", "sd");
+    add_latency_row(&page->out, "latency", &r->latency);
+    if (r->service.present && r->service.hist.m.count)
+        add_latency_row(&page->out, "service", &r->service);
+}
+
+static void add_counts(struct page *page)
+{
+    struct str words = STR_INIT;
+
+    str_addc(&page->out, '\n');
+    words_counts(page->r, &words);
+    str_addf(&page->out, "  transactions  %s\n", words.buf);
+    str_clear(&words);
+    if (words_errors(page->r, &words))
+        str_addf(&page->out, "  errors        %s\n", words.buf);
+    str_clear(&words);
+    if (words_outages(page->r, &words))
+        str_addf(&page->out, "  connections   %s\n", words.buf);
+    str_clear(&words);
+    if (words_cpu(page->r, &words))
+        str_addf(&page->out, "  client CPU    %s\n", words.buf);
+    str_release(&words);
+}
+
+static void add_series(struct page *page)
+{
+    const struct result *r = page->r;
+    char text[UNITS_MAX];
+    double top;
+
+    if (r->n_series < 2)
+        return;
+    // Seconds without a row had no transactions; the cut last second is left out.
+    int n = (int)fmax(1, floor(r->duration_s + 0.01));
+    double *tps = mem_calloc((size_t)n, sizeof(*tps));
+    for (int i = 0; i < r->n_series; i++)
+        if (r->series[i].t_s < n)
+            tps[r->series[i].t_s] = (double)r->series[i].done;
+    add_heading(page, "throughput over time");
+    struct str line = STR_INIT;
+    picture_line(&line, tps, n, page->style->columns - 24, page->style->unicode, &top);
+    str_addf(&page->out, "  %s  %s tps at the top\n", line.buf, units_format_rate(top, text));
+    str_addf(&page->out, "  0 s to %d s", n);
+    if (r->warmup_s > 0)
+        str_addf(&page->out, "; the first %g s are left out of the numbers as warm-up",
+                 r->warmup_s);
+    if (!r->steady && r->steady_why)
+        str_addf(&page->out, "; %s", r->steady_why);
+    str_addc(&page->out, '\n');
+    str_release(&line);
+    free(tps);
+}
+
+static void add_distribution(struct page *page)
+{
+    if (page->r->latency.hist.m.count < 2)
+        return;
+    add_heading(page, "latency distribution (from, share)");
+    picture_histogram(&page->out, &page->r->latency.hist, 12, page->style);
+}
+
+static void add_statements(struct page *page)
+{
+    const struct result *r = page->r;
+    char count[UNITS_MAX], mean[UNITS_MAX], p50[UNITS_MAX], p99[UNITS_MAX];
+
+    add_heading(page, "statements");
+    str_addf(&page->out, "  %11s %9s %9s %9s %8s  %s\n", "count", "mean", "p50", "p99", "failed",
+             "statement");
+    for (int i = 0; i < r->n_statements; i++) {
+        const struct result_statement *s = &r->statements[i];
+        struct str sql = STR_INIT;
+        text_add_safe(&sql, s->sql);
+        int room = page->style->columns - 56;
+        str_addf(&page->out, "  %11s %9s %9s %9s %8" PRId64 "  %.*s%s\n",
+                 units_format_count(s->count, count),
+                 units_format_duration((int64_t)hist_mean_ns(&s->m), mean),
+                 units_format_duration(s->p50_ns, p50), units_format_duration(s->p99_ns, p99),
+                 s->failed, room, sql.buf, (int)sql.len > room ? ".." : "");
+        str_release(&sql);
+    }
+}
+
+// Wraps at blanks to the page's width, later lines indented.
+static void add_wrapped(struct page *page, const char *first, const char *indent, const char *text)
+{
+    int at = text_columns(first);
+
+    str_add(&page->out, first);
+    for (const char *word = text; *word;) {
+        size_t len = strcspn(word, " ");
+        if (at + (int)len > page->style->columns && at > text_columns(indent)) {
+            str_addf(&page->out, "\n%s", indent);
+            at = text_columns(indent);
+        }
+        str_addn(&page->out, word, len);
+        at += (int)len;
+        word += len;
+        if (*word == ' ') {
+            word++;
+            if (*word && at < page->style->columns) {
+                str_addc(&page->out, ' ');
+                at++;
+            }
+        }
+    }
+    str_addc(&page->out, '\n');
+}
+
+static void add_doubts(struct page *page)
+{
+    const struct result *r = page->r;
+
+    if (r->n_warnings == 0)
+        return;
+    add_heading(page, "doubts");
+    for (int i = 0; i < r->n_warnings; i++) {
+        struct str text = STR_INIT, first = STR_INIT;
+        str_addf(&first, "  %s: ", r->warnings[i].id);
+        text_add_safe(&text, r->warnings[i].text);
+        add_wrapped(page, first.buf, "    ", text.buf);
+        str_release(&text);
+        str_release(&first);
+    }
+}
+
+static void add_footer(struct page *page)
+{
+    if (page->r->id)
+        str_addf(&page->out,
+                 "\nkept as run %" PRId64 "; prony show %" PRId64
+                 " --format md gives text for a ticket\n",
+                 page->r->id, page->r->id);
+}
+
+void report_text(const struct result *result, const struct report_style *style, FILE *out)
+{
+    struct page page = {.r = result, .style = style, .out = STR_INIT};
+
+    add_answer(&page);
+    add_latency(&page);
+    add_counts(&page);
+    add_series(&page);
+    add_distribution(&page);
+    if (style->statements)
+        add_statements(&page);
+    add_doubts(&page);
+    add_footer(&page);
+    fwrite(page.out.buf, 1, page.out.len, out);
+    str_release(&page.out);
+}

@@ -1,0 +1,115 @@
+#include "report/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/units.h"
+
+void words_answer(const struct result *r, struct str *out)
+{
+    const struct hist_sparse *hist = &r->latency.hist;
+    char text[UNITS_MAX];
+
+    if (r->counts.done == 0) {
+        str_add(out, "no transaction succeeded");
+        return;
+    }
+    if (hist->m.count == 0) {
+        str_addf(out, "%s transactions, none inside the measured window",
+                 units_format_count(r->counts.done, text));
+        return;
+    }
+    str_addf(out, "%s transactions/s", units_format_rate(r->tps, text));
+    str_addf(out, ", p50 %s", units_format_duration(hist_sparse_quantile(hist, 0.5), text));
+    str_addf(out, ", p99 %s", units_format_duration(hist_sparse_quantile(hist, 0.99), text));
+    if (strcmp(r->status, "interrupted") == 0)
+        str_add(out, " (interrupted)");
+    else if (strcmp(r->status, "failed") == 0)
+        str_add(out, " (ended early)");
+}
+
+void words_setup(const struct result *r, struct str *out)
+{
+    char text[UNITS_MAX];
+
+    str_add(out, r->workload);
+    if (r->scale)
+        str_addf(out, ", scale %" PRId64, r->scale);
+    str_addf(out, ", on %s", r->target);
+    if (r->engine_version && strncmp(r->engine_version, "unknown", 7) != 0)
+        str_addf(out, " (%s %s)", r->engine, r->engine_version);
+    str_addf(out, "; %" PRId64 " client%s, %s", r->clients, r->clients == 1 ? "" : "s",
+             units_format_duration((int64_t)(r->duration_s * 1e9), text));
+    if (r->rate_tps > 0)
+        str_addf(out, ", open loop at %s tps", units_format_rate(r->rate_tps, text));
+    str_addf(out, ", %s, seed %" PRIu64, r->protocol, r->seed);
+}
+
+static void add_part(struct str *out, int64_t n, const char *name, const char **separator)
+{
+    char text[UNITS_MAX];
+
+    if (n == 0)
+        return;
+    str_addf(out, "%s%s %s", *separator, units_format_count(n, text), name);
+    *separator = ", ";
+}
+
+void words_counts(const struct result *r, struct str *out)
+{
+    const struct result_counts *c = &r->counts;
+    const char *separator = ": ";
+    char done[UNITS_MAX], planned[UNITS_MAX];
+
+    str_addf(out, "%s done", units_format_count(c->done, done));
+    if (c->planned != c->done) {
+        str_addf(out, " of %s planned", units_format_count(c->planned, planned));
+        add_part(out, c->failed, "failed", &separator);
+        add_part(out, c->skipped, "skipped", &separator);
+        add_part(out, c->unknown, "with unknown outcome", &separator);
+        add_part(out, c->backlog, "due but never started", &separator);
+        add_part(out, c->in_flight, "still running at the end", &separator);
+    }
+    if (c->retried)
+        str_addf(out, "; %s needed more than one try", units_format_count(c->retried, done));
+}
+
+bool words_errors(const struct result *r, struct str *out)
+{
+    char text[UNITS_MAX];
+    bool any = false;
+
+    for (int class = 1; class < DB_CLASS_COUNT; class ++) {
+        if (r->errors[class] == 0)
+            continue;
+        str_addf(out, "%s%s %s", any ? ", " : "", db_class_name((enum db_class) class),
+                 units_format_count(r->errors[class], text));
+        any = true;
+    }
+    return any;
+}
+
+bool words_outages(const struct result *r, struct str *out)
+{
+    if (r->reconnect_attempts == 0 && r->n_outages == 0)
+        return false;
+    str_addf(out, "%" PRId64 " reconnects in %" PRId64 " attempts", r->reconnects,
+             r->reconnect_attempts);
+    if (r->n_outages == 0)
+        return true;
+    str_addf(out, "; %.1f s without any session (", r->outage_s);
+    for (int i = 0; i < r->n_outages && i < 3; i++)
+        str_addf(out, "%sfrom %.1f s to %.1f s", i ? ", " : "", r->outages[i].from_s,
+                 r->outages[i].to_s);
+    str_addf(out, "%s)", r->n_outages > 3 ? ", ..." : "");
+    return true;
+}
+
+bool words_cpu(const struct result *r, struct str *out)
+{
+    if (r->statements_sent == 0 || r->duration_s <= 0)
+        return false;
+    str_addf(out, "%.3g us per statement, %.2g of one core", r->cpu_us_per_statement,
+             (r->cpu_user_s + r->cpu_sys_s) / r->duration_s);
+    return true;
+}

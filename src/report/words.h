@@ -1,0 +1,26 @@
+// Sentences about a result that several formats share.
+#pragma once
+
+#include <stdbool.h>
+
+#include "report/report.h"
+#include "base/str.h"
+
+// "1 372 transactions/s, p50 5.1 ms, p99 31 ms" - or what was measured instead when nothing
+// succeeded.
+void words_answer(const struct result *r, struct str *out);
+
+// "tpcb, scale 10, on sqlite:x.db (sqlite 3.40.1); 8 clients, 60 s, prepared, seed 42"
+void words_setup(const struct result *r, struct str *out);
+
+// "82 331 done of 82 339 planned: 3 failed, 5 in flight; 12 needed more than one try"
+void words_counts(const struct result *r, struct str *out);
+
+// "busy 14, deadlock 2"; false when there were none, as the next ones.
+bool words_errors(const struct result *r, struct str *out);
+
+// "2 outages, 5.2 s without any session (from 10.1 s to 15.3 s, ...); 8 reconnects in 93 attempts"
+bool words_outages(const struct result *r, struct str *out);
+
+// "3.2 us per statement, 0.4 of one core"
+bool words_cpu(const struct result *r, struct str *out);
