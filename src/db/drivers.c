@@ -5,6 +5,7 @@
 #include "db/driver.h"
 
 const struct db_driver *const db_drivers[] = {
+    &db_driver_sqlite,
 #ifdef HAVE_POSTGRES
     &db_driver_postgres,
 #endif
