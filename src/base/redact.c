@@ -47,7 +47,7 @@ static bool find_url_password(const char *p, const char **from, const char **to)
         if (!at && is_port)
             return false;
         if (!at)
-            at = authority_end;
+            at = p + strlen(p);
     }
     if (at <= colon + 1)
         return false;
@@ -77,32 +77,35 @@ static bool find_opaque_password(const char *text, const char **from, const char
     return true;
 }
 
-// The end of the value of a secret key, as the grammar around it has it: braces (targets), single
-// quotes (libpq), up to '&' in a query, up to ';' for ODBC, else up to a blank.
+// Does another KEY=VALUE begin here? If not, the '&' before it belongs to the value.
+static bool is_next_param(const char *p)
+{
+    size_t len = strcspn(p, "=&");
+
+    return len > 0 && p[len] == '=';
+}
+
+// The end of the value of a secret key, as the grammar around it has it: braces (targets) and
+// single quotes (libpq) are passed as a whole; it ends at the '&' of a query, at ';' for ODBC, else
+// at a blank.
 static const char *value_end(const char *value, bool in_query, bool in_odbc)
 {
     const char *p = value;
+    bool quoted = *p == '\'';
     int depth = 0;
 
-    if (*p == '{') {
-        for (; *p; p++) {
-            depth += (*p == '{') - (*p == '}');
-            if (depth == 0)
-                return p + 1;
-        }
-        return p;
-    }
-    if (*p == '\'') {
-        for (p++; *p && *p != '\''; p++)
-            if (*p == '\\' && p[1])
-                p++;
-        return *p ? p + 1 : p;
-    }
-    for (; *p; p++) {
-        if (in_query ? *p == '&' : (isspace((unsigned char)*p) || (in_odbc && *p == ';')))
-            break;
-        if (*p == '\\' && p[1] && !in_query)
+    for (p += quoted; *p; p++) {
+        if (*p == '\\' && p[1] && !in_query) {
             p++;
+        } else if (quoted) {
+            quoted = *p != '\'';
+        } else if (*value == '{' && (p == value || depth > 0)) {
+            depth += (*p == '{') - (*p == '}');
+        } else if (in_query  ? *p == '&' && is_next_param(p + 1)
+                   : in_odbc ? *p == ';'
+                             : isspace((unsigned char)*p)) {
+            break;
+        }
     }
     return p;
 }
@@ -146,6 +149,52 @@ void text_add_redacted(struct str *out, const char *text)
             str_addc(out, *p++);
         }
     }
+}
+
+// Takes "KEY =" off the end of out.
+static void remove_key(struct str *out)
+{
+    size_t len = out->len;
+
+    if (len == 0)
+        return; // nothing is owned that could be cut
+    while (len > 0 && isspace((unsigned char)out->buf[len - 1]))
+        len--;
+    while (len > 0 && !isspace((unsigned char)out->buf[len - 1]) && out->buf[len - 1] != ';')
+        len--;
+    out->len = len;
+    out->buf[len] = '\0';
+}
+
+void text_add_without_secrets(struct str *out, const char *scheme, const char *rest)
+{
+    struct str whole = STR_INIT, kept = STR_INIT;
+    bool in_odbc = strcasecmp(scheme, "odbc") == 0;
+    const char *from, *to;
+
+    str_addf(&whole, "%s:%s", scheme, rest);
+    const char *p = whole.buf + strlen(scheme) + 1;
+    if (find_opaque_password(whole.buf, &from, &to)) {
+        str_addn(&kept, p, (size_t)(from - 1 - p));
+        p = to;
+    }
+    while (*p) {
+        if (*p != '=' || !is_secret_at(whole.buf, p)) {
+            str_addc(&kept, *p++);
+            continue;
+        }
+        remove_key(&kept);
+        for (p++; isspace((unsigned char)*p);)
+            p++;
+        p = value_end(p, false, in_odbc);
+        while (isspace((unsigned char)*p) || (in_odbc && *p == ';'))
+            p++;
+        while (!*p && kept.len > 0 && kept.buf[kept.len - 1] == ' ')
+            kept.buf[--kept.len] = '\0';
+    }
+    str_add(out, kept.buf);
+    str_release(&whole);
+    str_release(&kept);
 }
 
 void text_add_value(struct str *out, const char *text)

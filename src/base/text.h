@@ -45,6 +45,10 @@ bool text_is_secret_key(const char *key, size_t len);
 // options.
 void text_add_redacted(struct str *out, const char *text);
 
+// Appends the REST of a target SCHEME:REST (a connection string, base/url.h) with secret keys and
+// their values left out.
+void text_add_without_secrets(struct str *out, const char *scheme, const char *rest);
+
 // Appends what a user typed as an error text shows it: passwords hidden, quoted where needed, safe.
 void text_add_value(struct str *out, const char *text);
 
