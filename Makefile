@@ -1,0 +1,43 @@
+# Two commands for a fresh Debian machine, which do all their own set-up: `make demo` and
+# `make check`. The build itself is Meson's; the packages stand in tools/packages.txt.
+
+BUILD = build
+
+.PHONY: all demo check install uninstall lint clean help
+
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD)
+
+# A first result: a transaction load on SQLite, on the disk this directory stands on. Needs no
+# server, and no root once the packages are there.
+demo:
+	tools/setup build
+	tools/build $(BUILD)
+	tools/demo $(BUILD)/src/cmd/prony
+
+# Everything: builds, lint, unit and program tests, and both again with sanitizers.
+check:
+	tools/setup build check
+	tools/check
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+uninstall:
+	ninja -C $(BUILD) uninstall
+
+lint:
+	tools/lint
+
+clean:
+	rm -rf $(BUILD) build-clang build-asan
+
+help:
+	@echo 'make           build into $(BUILD)/'
+	@echo 'make demo      install missing packages, build, measure SQLite on this disk'
+	@echo 'make check     install missing packages, build, lint, test everything'
+	@echo 'make install   install (DESTDIR, and meson configure -Dprefix=... $(BUILD))'
+	@echo 'make clean     remove all build directories'
