@@ -12,7 +12,7 @@ static void err_format(char text[ERR_TEXT_MAX], const char *fmt, va_list ap)
     if (n >= ERR_TEXT_MAX)
         memcpy(text + ERR_TEXT_MAX - 4, "...", 4);
     for (char *p = text; *p; p++) // one line, whatever the server or a file name held
-        if (*p == '\n' || *p == '\r' || *p == '\t')
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
             *p = ' ';
     for (size_t len = strlen(text); len > 0 && text[len - 1] == ' '; len--)
         text[len - 1] = '\0';

@@ -3,7 +3,7 @@
 // Convention of the whole program: a function that can fail returns a negative number and fills
 // the caller's `struct err`; on success it leaves it untouched. Library code never prints; only
 // src/cmd does. The text is one line, without a final period or newline, and never holds a
-// password.
+// password. Control characters in it become blanks.
 #pragma once
 
 #define ERR_TEXT_MAX 1024

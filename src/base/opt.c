@@ -70,6 +70,13 @@ static void add_near_miss(const struct opt_row *rows, const char *name, size_t l
     free(names);
 }
 
+// Is a peer's suggestion something to type, rather than a note?
+static bool is_replacement(const char *suggestion)
+{
+    return suggestion[0] == '-' || strncmp(suggestion, "the ", 4) == 0 ||
+           strncmp(suggestion, "prony ", 6) == 0;
+}
+
 // word: as typed with dashes, len bytes of it without the "=value".
 static int refuse_unknown(struct line *line, const char *word, size_t len)
 {
@@ -82,7 +89,7 @@ static int refuse_unknown(struct line *line, const char *word, size_t len)
         size_t dashes = strspn(word, "-");
         add_near_miss(line->cmd->rows, word + dashes, len - dashes, &near_miss);
     }
-    if (peer && peer->suggestion[0] != '-' && strncmp(peer->suggestion, "the ", 4) != 0)
+    if (peer && !is_replacement(peer->suggestion))
         err_set(line->err, ERR_USAGE, "unknown option %s: %s", shown.buf, peer->suggestion);
     else if (peer || near_miss.len)
         err_set(line->err, ERR_USAGE, "unknown option %s, did you mean %s?", shown.buf,

@@ -60,9 +60,9 @@ struct opt_row {
 };
 
 // Spellings of other tools that mean something else here, or have another name. The answer is
-// `unknown option --jobs, did you mean --threads?` when the suggestion begins with "-" or "the ";
-// any other suggestion is a note: `unknown option -U: name the user in the target`. A row's own
-// name or letter goes before a peer's.
+// `unknown option --jobs, did you mean --threads?` when the suggestion begins with "-", "the "
+// or "prony "; any other suggestion is a note: `unknown option -U: name the user in the target`. A
+// row's own name or letter goes before a peer's.
 struct opt_peer {
     const char *spelling;   // with its dashes: "--jobs", "-S"
     const char *suggestion; // what to type instead: "--threads", "the workload select-only"

@@ -11,6 +11,9 @@
 // Longer words than this are no slips of the finger.
 #define WORD_MAX 64
 
+// More words than this are not listed in an error text.
+#define LISTED_MAX 16
+
 static int min_int(int a, int b)
 {
     return a < b ? a : b;
@@ -77,13 +80,19 @@ int text_unknown(const char *what, const char *typed, const char *const *words, 
 {
     const char *near_miss = text_near_miss(typed, words);
     struct str shown = STR_INIT, known = STR_INIT;
+    size_t n = 0;
 
     text_add_value(&shown, typed);
-    text_add_words(&known, words);
+    while (words[n])
+        n++;
+    if (n > 0 && n <= LISTED_MAX) {
+        str_add(&known, ": must be ");
+        text_add_words(&known, words);
+    }
     if (near_miss)
         err_set(err, ERR_USAGE, "unknown %s %s, did you mean %s?", what, shown.buf, near_miss);
     else
-        err_set(err, ERR_USAGE, "unknown %s %s: must be %s", what, shown.buf, known.buf);
+        err_set(err, ERR_USAGE, "unknown %s %s%s", what, shown.buf, known.buf);
     str_release(&shown);
     str_release(&known);
     return -1;

@@ -13,8 +13,9 @@
 // with what was typed.
 const char *text_near_miss(const char *typed, const char *const *words);
 
-// Sets ERR_USAGE "unknown WHAT TYPED, did you mean WORD?" or, without a near miss, "unknown WHAT
-// TYPED: must be A, B or C"; returns -1. For commands, workloads, engines and the like.
+// Sets ERR_USAGE "unknown WHAT TYPED, did you mean WORD?" or, without a near miss and when the
+// words are few, "unknown WHAT TYPED: must be A, B or C"; returns -1. For commands, workloads,
+// engines and the like.
 int text_unknown(const char *what, const char *typed, const char *const *words, struct err *err);
 
 // Appends "a, b or c".
