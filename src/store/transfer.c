@@ -97,7 +97,7 @@ int store_export(struct store *store, const char *which, const char *path, struc
 {
     struct store *to;
     struct stat st;
-    int64_t id, new_id;
+    int64_t id = 0, new_id = 0;
 
     if (store_find(store, which, &id, err) < 0)
         return -1;
@@ -138,7 +138,7 @@ int store_import(struct store *store, const char *path, int64_t *ret_id, bool *r
 {
     struct store *from;
     char *uuid = NULL;
-    int64_t id;
+    int64_t id = 0;
 
     // Opened by itself first: its kind and version are checked, and words name the right file.
     if (store_open(&from, path, STORE_READ, err) < 0)

@@ -1,0 +1,513 @@
+// The results file: what goes in comes out, whole or not at all; other files are left alone.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "base/mem.h"
+#include "store/store.h"
+
+static char dir[64];
+
+static char *in_dir(const char *name)
+{
+    return mem_printf("%s/%s", dir, name);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof(dir), "/tmp/prony-test-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    char *command[] = {"rm", "-rf", dir, NULL};
+
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execvp(command[0], command);
+        _exit(1);
+    }
+    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+static void fill_hist(struct hist_sparse *to, int n)
+{
+    static struct hist dense;
+
+    hist_init(&dense);
+    for (int i = 0; i < n; i++)
+        hist_record(&dense, 1000 * (i + 1));
+    hist_sparse_from(to, &dense);
+}
+
+// A result in which every field differs from zero and from its neighbours.
+static struct result *full_result(const char *uuid)
+{
+    struct result *r = result_new();
+
+    r->uuid = mem_strdup(uuid);
+    r->status = mem_strdup("done");
+    r->failure = mem_strdup("why \"not\"");
+    r->started_real_ns = 1764513300123456789;
+    r->ended_real_ns = 1764513360123456789;
+    r->started_mono_ns = 111;
+    r->ended_mono_ns = 222;
+    r->boot_id = mem_strdup("boot");
+    r->prony_version = mem_strdup("0.1.0");
+    r->command = mem_strdup("prony run 'sqlite:a b'");
+    r->label = mem_strdup("before");
+    r->note = mem_strdup("line one\nline two; DROP TABLE runs");
+    r->target = mem_strdup("sqlite:a b");
+    r->engine = mem_strdup("sqlite");
+    r->engine_version = mem_strdup("3.40");
+    r->workload = mem_strdup("tpcb");
+    r->workload_hash = mem_strdup("0123456789abcdef");
+    r->scale = 7;
+    r->clients = 2;
+    r->threads = 2;
+    r->loop = mem_strdup("threads");
+    r->protocol = mem_strdup("prepared");
+    r->seed = UINT64_MAX - 1;
+    r->rate_tps = 12.5;
+    kvs_add(&r->options, "clients", "2");
+    kvs_add(&r->options, "define", "a=1");
+    kvs_add(&r->options, "define", "b=2");
+    r->duration_s = 60.25;
+    r->warmup_s = 4;
+    r->steady = true;
+    r->steady_why = mem_strdup("no");
+    r->counts = (struct result_counts){.planned = 146,
+                                       .done = 120,
+                                       .failed = 5,
+                                       .skipped = 6,
+                                       .unknown = 4,
+                                       .backlog = 8,
+                                       .in_flight = 3,
+                                       .retried = 9,
+                                       .retries = 10};
+    r->errors[DB_DEADLOCK] = 14;
+    r->errors[DB_OTHER] = 15;
+    r->window_s = 56.25;
+    r->window_done = 100;
+    r->tps = 1.777;
+    r->latency.present = r->service.present = true;
+    fill_hist(&r->latency.hist, 100);
+    fill_hist(&r->service.hist, 90);
+    fill_hist(&r->given_hist, 80);
+    r->given_delay = r->given_hist.m;
+    r->lock_wait_ns = 16;
+    r->statements = mem_calloc(2, sizeof(*r->statements));
+    r->n_statements = 2;
+    for (int i = 0; i < 2; i++)
+        r->statements[i] = (struct result_statement){
+            .script = mem_strdup("s.sql"),
+            .sql = mem_printf("SELECT %d", i),
+            .count = 50 + i,
+            .failed = i,
+            .rows = 70 + i,
+            .m = {.count = 50 + i, .min_ns = 100, .max_ns = 900000, .sum_ns = 5e6, .sum_sq = 6e12},
+            .p50_ns = 95000 + i,
+            .p99_ns = 850000 + i,
+        };
+    r->series = mem_calloc(3, sizeof(*r->series));
+    r->n_series = 3;
+    for (int i = 0; i < 3; i++) {
+        r->series[i] = (struct result_second){.t_s = 2 * i, .done = i, .errors = 3 - i};
+        fill_hist(&r->series[i].latency, i);
+    }
+    r->slowest = mem_calloc(1, sizeof(*r->slowest));
+    r->n_slowest = 1;
+    r->slowest[0] = (struct result_slow){1, 42, 5000000000, 123456789, 1};
+    r->done_by_client = mem_calloc(2, sizeof(*r->done_by_client));
+    r->done_by_client[0] = 50;
+    r->done_by_client[1] = 70;
+    r->outages = mem_calloc(1, sizeof(*r->outages));
+    r->n_outages = 1;
+    r->outages[0] = (struct result_outage){10.5, 15.75};
+    r->reconnects = 17;
+    r->reconnect_attempts = 18;
+    r->outage_s = 5.25;
+    r->cpu_user_s = 1.5;
+    r->cpu_sys_s = 0.5;
+    r->cpu_us_per_statement = 3.25;
+    r->statements_sent = 840;
+    kvs_add(&r->counters, "checkpoints", "3");
+    kvs_add(&r->environment, "host.kernel", "Linux");
+    kvs_add(&r->environment, "data.path", "unknown: not told");
+    result_add_warning(r, "too-short", "only %d s", 30);
+    result_add_warning(r, "errors", "some");
+    return r;
+}
+
+static void assert_hist_equal(const struct hist_sparse *a, const struct hist_sparse *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->m.count, b->m.count);
+    assert_int_equal(a->m.max_ns, b->m.max_ns);
+    assert_true(a->m.sum_ns == b->m.sum_ns);
+    for (int i = 0; i < a->n; i++) {
+        assert_int_equal(a->bucket[i], b->bucket[i]);
+        assert_int_equal(a->counts[i], b->counts[i]);
+    }
+}
+
+static void assert_kvs_equal(const struct kvs *a, const struct kvs *b)
+{
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_string_equal(a->items[i].key, b->items[i].key);
+        assert_string_equal(a->items[i].value, b->items[i].value);
+    }
+}
+
+#define SAME_TEXT(field)   assert_string_equal(a->field, b->field)
+#define SAME_NUMBER(field) assert_true(a->field == b->field)
+
+static void assert_result_equal(const struct result *a, const struct result *b)
+{
+    SAME_TEXT(uuid), SAME_TEXT(status), SAME_TEXT(failure), SAME_TEXT(boot_id);
+    SAME_TEXT(prony_version), SAME_TEXT(command), SAME_TEXT(label), SAME_TEXT(note);
+    SAME_TEXT(target), SAME_TEXT(engine), SAME_TEXT(engine_version), SAME_TEXT(workload);
+    SAME_TEXT(workload_hash), SAME_TEXT(loop), SAME_TEXT(protocol), SAME_TEXT(steady_why);
+    SAME_NUMBER(started_real_ns), SAME_NUMBER(ended_real_ns), SAME_NUMBER(started_mono_ns);
+    SAME_NUMBER(ended_mono_ns), SAME_NUMBER(scale), SAME_NUMBER(clients), SAME_NUMBER(threads);
+    SAME_NUMBER(seed), SAME_NUMBER(rate_tps), SAME_NUMBER(duration_s), SAME_NUMBER(warmup_s);
+    SAME_NUMBER(steady), SAME_NUMBER(window_s), SAME_NUMBER(window_done), SAME_NUMBER(tps);
+    SAME_NUMBER(lock_wait_ns), SAME_NUMBER(reconnects), SAME_NUMBER(reconnect_attempts);
+    SAME_NUMBER(outage_s), SAME_NUMBER(cpu_user_s), SAME_NUMBER(cpu_sys_s);
+    SAME_NUMBER(cpu_us_per_statement), SAME_NUMBER(statements_sent);
+    assert_memory_equal(&a->counts, &b->counts, sizeof(a->counts));
+    assert_memory_equal(a->errors, b->errors, sizeof(a->errors));
+    assert_hist_equal(&a->latency.hist, &b->latency.hist);
+    assert_hist_equal(&a->service.hist, &b->service.hist);
+    assert_hist_equal(&a->given_hist, &b->given_hist);
+    assert_kvs_equal(&a->options, &b->options);
+    assert_kvs_equal(&a->counters, &b->counters);
+    assert_kvs_equal(&a->environment, &b->environment);
+    SAME_NUMBER(n_statements), SAME_NUMBER(n_series), SAME_NUMBER(n_slowest);
+    SAME_NUMBER(n_outages), SAME_NUMBER(n_warnings);
+    for (int i = 0; i < a->n_statements; i++) {
+        SAME_TEXT(statements[i].sql), SAME_TEXT(statements[i].script);
+        SAME_NUMBER(statements[i].count), SAME_NUMBER(statements[i].failed);
+        SAME_NUMBER(statements[i].rows), SAME_NUMBER(statements[i].p50_ns);
+        SAME_NUMBER(statements[i].p99_ns), SAME_NUMBER(statements[i].m.max_ns);
+        SAME_NUMBER(statements[i].m.min_ns), SAME_NUMBER(statements[i].m.sum_sq);
+    }
+    for (int i = 0; i < a->n_series; i++) {
+        SAME_NUMBER(series[i].t_s), SAME_NUMBER(series[i].done), SAME_NUMBER(series[i].errors);
+        assert_int_equal(a->series[i].latency.m.count, b->series[i].latency.m.count);
+    }
+    assert_memory_equal(a->slowest, b->slowest, sizeof(*a->slowest));
+    assert_memory_equal(a->outages, b->outages, sizeof(*a->outages));
+    for (int i = 0; i < a->clients; i++)
+        SAME_NUMBER(done_by_client[i]);
+    for (int i = 0; i < a->n_warnings; i++)
+        SAME_TEXT(warnings[i].id), SAME_TEXT(warnings[i].text);
+}
+
+static struct store *open_store(const char *name, enum store_mode mode)
+{
+    char *path = in_dir(name);
+    struct err err = ERR_INIT;
+    struct store *store = NULL;
+
+    if (store_open(&store, path, mode, &err) < 0)
+        fail_msg("%s", err.text);
+    free(path);
+    return store;
+}
+
+static void put(struct store *store, struct result *result)
+{
+    struct err err = ERR_INIT;
+
+    if (store_put(store, result, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static const char uuid_a[] = "aaaaaaaa-0000-4000-8000-000000000001";
+static const char uuid_b[] = "bbbbbbbb-0000-4000-8000-000000000002";
+
+static void a_result_comes_out_as_it_went_in(void **state)
+{
+    struct store *store = open_store("a.db", STORE_WRITE);
+    struct result *in = full_result(uuid_a), *out = NULL;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    put(store, in);
+    assert_int_equal(store_get(store, "last", &out, &err), 0);
+    assert_int_equal(out->id, in->id);
+    assert_result_equal(in, out);
+    result_check(out);
+    result_free(in);
+    result_free(out);
+    store_close(store);
+}
+
+static void runs_are_found_by_number_label_uuid_and_last(void **state)
+{
+    struct store *store = open_store("find.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a), *b = full_result(uuid_b);
+    static const struct {
+        const char *which;
+        int found; // 0: nothing
+    } cases[] = {
+        {"1", 1},      {"2", 2},          {"3", 0},     {"last", 2},        {"before", 2},
+        {"aaaaaa", 1}, {"bbbbbbbb-0", 2}, {"aaaaa", 0}, {"zzzzzz", 0},      {"", 0},
+        {"-1", 0},     {"1x", 0},         {"%", 0},     {"' OR 1=1 --", 0},
+    };
+
+    (void)state;
+    put(store, a);
+    put(store, b);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct result *out = NULL;
+        struct err err = ERR_INIT;
+        int rc = store_get(store, cases[i].which, &out, &err);
+        if ((rc == 0) != (cases[i].found > 0) || (out && out->id != cases[i].found))
+            fail_msg("%s: rc %d id %lld", cases[i].which, rc, out ? (long long)out->id : 0LL);
+        if (rc < 0)
+            assert_int_equal(err.kind, ERR_USAGE);
+        result_free(out);
+    }
+    result_free(a);
+    result_free(b);
+    store_close(store);
+}
+
+static void a_failed_put_leaves_nothing(void **state)
+{
+    struct store *store = open_store("twice.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a), *again = full_result(uuid_a);
+    struct err err = ERR_INIT;
+    struct store_row *rows;
+    int n;
+
+    (void)state;
+    put(store, a);
+    assert_int_equal(store_put(store, again, &err), -1); // the uuid is taken
+    assert_int_equal(err.kind, ERR_FAILED);
+    assert_int_equal(again->id, 0);
+    assert_int_equal(store_list(store, 0, &rows, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(rows[0].warnings, 2);
+    store_rows_free(rows, n);
+    result_free(a);
+    result_free(again);
+    store_close(store);
+}
+
+static void export_and_import_carry_a_run_whole(void **state)
+{
+    struct store *from = open_store("from.db", STORE_WRITE), *to = open_store("to.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a), *b = full_result(uuid_b), *out = NULL;
+    char *path = in_dir("run.prony");
+    struct err err = ERR_INIT;
+    int64_t id = 0;
+    bool known = true;
+
+    (void)state;
+    put(from, a);
+    put(from, b);
+    put(to, a); // the other store has numbers of its own
+    assert_int_equal(store_export(from, "2", path, &err), 0);
+    assert_int_equal(store_export(from, "2", path, &err), -1); // never overwrites
+    assert_int_equal(store_import(to, path, &id, &known, &err), 0);
+    assert_false(known);
+    assert_int_equal(store_get(to, "bbbbbbbb", &out, &err), 0);
+    assert_int_equal(out->id, id);
+    assert_result_equal(b, out);
+    assert_int_equal(store_import(to, path, &id, &known, &err), 0);
+    assert_true(known);
+    result_free(a);
+    result_free(b);
+    result_free(out);
+    store_close(from);
+    // A store of several runs is no exported run.
+    char *several = in_dir("from.db");
+    assert_int_equal(store_import(to, several, &id, &known, &err), -1);
+    store_close(to);
+    free(several);
+    free(path);
+}
+
+static void sql_at(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void files_of_others_and_of_the_future_are_refused(void **state)
+{
+    struct store *store;
+    struct err err = ERR_INIT;
+    char *other = in_dir("other.db"), *future = in_dir("future.db"), *text = in_dir("text.db");
+
+    (void)state;
+    sql_at(other, "CREATE TABLE mine (x)");
+    assert_int_equal(store_open(&store, other, STORE_WRITE, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+    assert_non_null(strstr(err.text, "did not make"));
+    store_close(open_store("future.db", STORE_WRITE));
+    sql_at(future, "PRAGMA user_version = 99");
+    assert_int_equal(store_open(&store, future, STORE_WRITE, &err), -1);
+    assert_non_null(strstr(err.text, "version 99"));
+    FILE *file = fopen(text, "w");
+    fputs("this is a text, and long enough to be no database at all, whatever one may hope\n",
+          file);
+    fclose(file);
+    assert_int_equal(store_open(&store, text, STORE_WRITE, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+    free(other);
+    free(future);
+    free(text);
+}
+
+static void an_empty_file_becomes_the_newest_version(void **state)
+{
+    char *path = in_dir("empty.db");
+
+    (void)state;
+    sql_at(path, "VACUUM"); // version 0: what SQLite makes by itself
+    struct store *store = open_store("empty.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a);
+    put(store, a);
+    result_free(a);
+    store_close(store);
+    free(path);
+}
+
+static void unwritable_places_fail_and_leave_nothing(void **state)
+{
+    struct store *store;
+    struct err err = ERR_INIT;
+    char *path = in_dir("no/such/dir/x.db");
+
+    (void)state;
+    assert_int_equal(store_open(&store, path, STORE_WRITE, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+    assert_non_null(strstr(err.text, "--store"));
+    assert_int_equal(store_open(&store, "/dev/full", STORE_WRITE, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+    free(path);
+}
+
+static void missing_store_says_how_to_get_one(void **state)
+{
+    struct store *store;
+    struct err err = ERR_INIT;
+    char *path = in_dir("absent.db");
+
+    (void)state;
+    assert_int_equal(store_open(&store, path, STORE_READ, &err), -1);
+    assert_non_null(strstr(err.text, "prony run"));
+    assert_int_equal(access(path, F_OK), -1);
+    free(path);
+}
+
+static void count_row(void *arg, int n, const char *const *names, const char *const *values,
+                      const int *types)
+{
+    (void)n, (void)names, (void)types;
+    if (values)
+        ++*(int *)arg;
+}
+
+static void sql_reads_and_cannot_write(void **state)
+{
+    static const struct {
+        const char *sql;
+        int rows; // -1: refused
+    } cases[] = {
+        {"SELECT 1", 1},
+        {"SELECT count(*) FROM runs;", 1},
+        {"  SELECT 1 ; ", 1},
+        {"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) "
+         "SELECT i FROM n",
+         3},
+        {"SELECT key FROM environment WHERE run_id = 1", 2},
+        {"PRAGMA user_version", 1},
+        {"", -1},
+        {"SELEC 1", -1},
+        {"SELECT nothing FROM runs", -1},
+        {"SELECT 1; SELECT 2", -1},
+        {"DELETE FROM runs", -1},
+        {"DROP TABLE runs", -1},
+        {"INSERT INTO warnings VALUES (1, 9, 'x', 'y')", -1},
+        {"UPDATE runs SET tps = 1", -1},
+        {"ATTACH '/tmp/x.db' AS x", -1},
+        {"PRAGMA user_version = 3", -1},
+        {"PRAGMA journal_mode = delete", -1},
+        {"VACUUM INTO '/tmp/prony-x.db'", -1},
+        {"CREATE TEMP TABLE t (x)", -1},
+        {"BEGIN", -1},
+    };
+    struct store *store = open_store("sql.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a);
+
+    (void)state;
+    put(store, a);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        int rows = 0;
+        int rc = store_sql(store, cases[i].sql, count_row, &rows, &err);
+        if (rc < 0 ? cases[i].rows != -1 : rows != cases[i].rows)
+            fail_msg("%s: rc %d, %d rows, %s", cases[i].sql, rc, rows, err.text);
+    }
+    result_free(a);
+    store_close(store);
+}
+
+static void damaged_histograms_are_reported_not_believed(void **state)
+{
+    struct store *store = open_store("damage.db", STORE_WRITE);
+    struct result *a = full_result(uuid_a), *out = NULL;
+    struct err err = ERR_INIT;
+    char *path = in_dir("damage.db");
+
+    (void)state;
+    put(store, a);
+    result_free(a);
+    store_close(store);
+    sql_at(path, "UPDATE runs SET latency_histogram = x'00ff00ff'");
+    store = open_store("damage.db", STORE_READ);
+    assert_int_equal(store_get(store, "1", &out, &err), -1);
+    assert_non_null(strstr(err.text, "damaged"));
+    store_close(store);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_comes_out_as_it_went_in),
+        cmocka_unit_test(runs_are_found_by_number_label_uuid_and_last),
+        cmocka_unit_test(a_failed_put_leaves_nothing),
+        cmocka_unit_test(export_and_import_carry_a_run_whole),
+        cmocka_unit_test(files_of_others_and_of_the_future_are_refused),
+        cmocka_unit_test(an_empty_file_becomes_the_newest_version),
+        cmocka_unit_test(unwritable_places_fail_and_leave_nothing),
+        cmocka_unit_test(missing_store_says_how_to_get_one),
+        cmocka_unit_test(sql_reads_and_cannot_write),
+        cmocka_unit_test(damaged_histograms_are_reported_not_believed),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
