@@ -172,7 +172,9 @@ void text_add_without_secrets(struct str *out, const char *scheme, const char *r
     bool in_odbc = strcasecmp(scheme, "odbc") == 0;
     const char *from, *to;
 
-    str_addf(&whole, "%s:%s", scheme, rest);
+    str_add(&whole, scheme);
+    str_addc(&whole, ':');
+    str_add(&whole, rest);
     const char *p = whole.buf + strlen(scheme) + 1;
     if (find_opaque_password(whole.buf, &from, &to)) {
         str_addn(&kept, p, (size_t)(from - 1 - p));
