@@ -1,0 +1,290 @@
+// Making and filling tables.
+//
+// Rows go by COPY in text format, in pieces of PIECE bytes: binary was no faster (the server's work
+// per row is elsewhere), and text fits any column type. Into an empty table it is COPY (FREEZE) in
+// a transaction that truncates the table first, as pgbench does: rows are born frozen and VACUUM
+// finds nothing to do. FREEZE needs that; where it cannot be had (rows are there, a foreign key
+// points here, a partitioned table, another product), plain COPY follows.
+#include "db/postgres.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+#define PIECE (64 * 1024)
+
+static void reset(struct db_result *result)
+{
+    *result = (struct db_result){.class = DB_OK};
+}
+
+// Failures after which another way is not tried.
+static bool is_final(enum db_class class)
+{
+    return class == DB_LOST || class == DB_CANCELLED;
+}
+
+void postgres_bulk_release(struct postgres_bulk *bulk)
+{
+    str_release(&bulk->rows);
+    free(bulk->strip);
+    bulk->strip = NULL;
+}
+
+enum db_class postgres_create_table(struct db_session *base, const struct db_table *table,
+                                    bool with_key, struct db_result *result)
+{
+    struct postgres_session *s = postgres_session(base);
+    struct str sql = STR_INIT;
+
+    assert(table->fillfactor >= 0 && table->fillfactor <= 100);
+    db_create_table_sql(table, with_key, "", &sql);
+    if (table->fillfactor > 0)
+        str_addf(&sql, " WITH (fillfactor=%d)", table->fillfactor);
+    postgres_cancel_busy(s->cancel);
+    postgres_run(s, sql.buf, result);
+    postgres_cancel_idle(s->cancel);
+    str_release(&sql);
+    return result->class;
+}
+
+// ---- beginning
+
+static enum db_class runf(struct postgres_session *s, struct db_result *result, const char *before,
+                          const char *name, const char *after)
+{
+    struct str sql = STR_INIT;
+
+    str_addf(&sql, "%s%s%s", before, name, after);
+    postgres_run(s, sql.buf, result);
+    str_release(&sql);
+    return result->class;
+}
+
+static enum db_class start_copy(struct postgres_session *s, const struct db_table *table,
+                                bool frozen, struct db_result *result)
+{
+    struct str sql = STR_INIT;
+
+    str_addf(&sql, "COPY %s (", table->name);
+    for (int i = 0; i < table->n_columns; i++)
+        str_addf(&sql, "%s%s", i ? ", " : "", table->columns[i].name);
+    str_addf(&sql, ") FROM STDIN%s", frozen ? " WITH (FREEZE ON)" : "");
+    PGresult *res = postgres_exec(s, sql.buf);
+    str_release(&sql);
+    if (PQresultStatus(res) != PGRES_COPY_IN) {
+        postgres_fail(s, res, result);
+        postgres_drain(s, result);
+    }
+    PQclear(res);
+    return result->class;
+}
+
+static void roll_back(struct postgres_session *s)
+{
+    struct db_result ignored = {0};
+
+    if (PQtransactionStatus(s->conn) == PQTRANS_INTRANS ||
+        PQtransactionStatus(s->conn) == PQTRANS_INERROR)
+        postgres_run(s, "ROLLBACK", &ignored);
+}
+
+// READ COMMITTED, because a snapshot kept from before the truncation forbids FREEZE. The lock comes
+// before the look, so that nobody's row is truncated.
+static enum db_class begin_frozen(struct postgres_session *s, const struct db_table *table,
+                                  struct db_result *result)
+{
+    if (postgres_run(s, "BEGIN ISOLATION LEVEL READ COMMITTED", result) != DB_OK ||
+        runf(s, result, "LOCK TABLE ", table->name, " IN ACCESS EXCLUSIVE MODE") != DB_OK ||
+        runf(s, result, "SELECT 1 FROM ", table->name, " LIMIT 1") != DB_OK)
+        goto failed;
+    if (result->rows > 0) {
+        db_fail(result, DB_OTHER, "", "the table holds rows");
+        goto failed;
+    }
+    if (runf(s, result, "TRUNCATE ", table->name, "") == DB_OK &&
+        start_copy(s, table, true, result) == DB_OK)
+        return DB_OK;
+failed:
+    roll_back(s);
+    return result->class;
+}
+
+static bool is_blank_padded(const char *type)
+{
+    return strncasecmp(type, "char(", 5) == 0 || strncasecmp(type, "character(", 10) == 0;
+}
+
+enum db_class postgres_bulk_begin(struct db_session *base, const struct db_table *table,
+                                  struct db_result *result)
+{
+    struct postgres_session *s = postgres_session(base);
+    struct postgres_bulk *bulk = &s->bulk;
+
+    bulk->n_columns = table->n_columns;
+    bulk->n_rows = 0;
+    bulk->own_transaction = false;
+    bulk->strip = mem_resize(bulk->strip, (size_t)table->n_columns, sizeof(*bulk->strip));
+    for (int i = 0; i < table->n_columns; i++)
+        bulk->strip[i] = is_blank_padded(table->columns[i].type);
+    str_clear(&bulk->rows);
+    str_reserve(&bulk->rows, PIECE + 4096);
+
+    postgres_cancel_busy(s->cancel);
+    if (PQtransactionStatus(s->conn) == PQTRANS_IDLE) {
+        bulk->own_transaction = begin_frozen(s, table, result) == DB_OK;
+        if (!bulk->own_transaction && !is_final(result->class)) {
+            reset(result);
+            start_copy(s, table, false, result);
+        }
+    } else {
+        start_copy(s, table, false, result);
+    }
+    if (result->class != DB_OK)
+        postgres_cancel_idle(s->cancel);
+    return result->class; // busy until bulk_end: the server waits for our rows
+}
+
+// ---- rows
+
+static void add_text(struct str *out, const char *text, size_t len)
+{
+    size_t start = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        if (c != '\\' && c != '\n' && c != '\r' && c != '\t')
+            continue;
+        str_addn(out, text + start, i - start);
+        str_addc(out, '\\');
+        str_addc(out, c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : c);
+        start = i + 1;
+    }
+    str_addn(out, text + start, len - start);
+}
+
+static size_t stripped(const char *text, size_t len)
+{
+    while (len > 0 && text[len - 1] == ' ')
+        len--;
+    return len;
+}
+
+// Integers straight into the buffer, where room was made for them.
+static void add_value(struct str *out, const struct db_value *value, bool strip)
+{
+    char buf[DB_VALUE_TEXT_MAX];
+    int len;
+
+    if (value->type == DB_INT) {
+        str_reserve(out, DB_VALUE_TEXT_MAX);
+        out->len += (size_t)db_format_int(value->i, out->buf + out->len);
+        return;
+    }
+    const char *text = db_value_text(value, buf, &len);
+    if (!text)
+        str_addn(out, "\\N", 2);
+    else
+        add_text(out, text, strip ? stripped(text, (size_t)len) : (size_t)len);
+}
+
+// Ends the load after a failure; the session is then as before bulk_begin. The first error stays.
+static enum db_class give_up(struct postgres_session *s, struct db_result *result)
+{
+    struct db_result copy_end = {0};
+
+    // Refused when the server has ended the COPY already: then its reason waits to be read.
+    (void)PQputCopyEnd(s->conn, "the load was given up");
+    postgres_drain(s, &copy_end);
+    if (result->class == DB_OK) {
+        if (copy_end.class == DB_OK)
+            postgres_fail(s, NULL, &copy_end);
+        *result = copy_end;
+    }
+    roll_back(s);
+    s->bulk.own_transaction = false;
+    result->in_transaction =
+        PQtransactionStatus(s->conn) > PQTRANS_ACTIVE && PQstatus(s->conn) == CONNECTION_OK;
+    postgres_cancel_idle(s->cancel);
+    return result->class;
+}
+
+// Reading first shows an error of the server (disk full, cancelled) while rows are still to come.
+static int send_rows(struct postgres_session *s)
+{
+    struct str *rows = &s->bulk.rows;
+
+    if (rows->len > 0) {
+        if (!PQconsumeInput(s->conn) || PQputCopyData(s->conn, rows->buf, (int)rows->len) != 1)
+            return -1;
+        str_clear(rows);
+    }
+    return 0;
+}
+
+enum db_class postgres_bulk_row(struct db_session *base, const struct db_value *values,
+                                struct db_result *result)
+{
+    struct postgres_session *s = postgres_session(base);
+    struct postgres_bulk *bulk = &s->bulk;
+
+    for (int i = 0; i < bulk->n_columns; i++) {
+        if (i > 0)
+            str_addc(&bulk->rows, '\t');
+        add_value(&bulk->rows, &values[i], bulk->strip[i]);
+    }
+    str_addc(&bulk->rows, '\n');
+    bulk->n_rows++;
+    if (bulk->rows.len >= PIECE && send_rows(s) < 0)
+        return give_up(s, result);
+    result->in_transaction = bulk->own_transaction;
+    return DB_OK;
+}
+
+enum db_class postgres_bulk_end(struct db_session *base, struct db_result *result)
+{
+    struct postgres_session *s = postgres_session(base);
+    struct postgres_bulk *bulk = &s->bulk;
+
+    if (send_rows(s) < 0 || PQputCopyEnd(s->conn, NULL) != 1)
+        return give_up(s, result);
+    postgres_drain(s, result);
+    if (result->class == DB_OK && bulk->own_transaction)
+        postgres_run(s, "COMMIT", result);
+    if (result->class != DB_OK)
+        return give_up(s, result);
+    bulk->own_transaction = false;
+    result->in_transaction = PQtransactionStatus(s->conn) != PQTRANS_IDLE;
+    result->rows = bulk->n_rows;
+    postgres_cancel_idle(s->cancel);
+    return DB_OK;
+}
+
+// ---- settling
+
+static bool is_unknown_command(const struct db_result *result)
+{
+    return result->class == DB_SYNTAX || strcmp(result->native, "0A000") == 0;
+}
+
+// Freezes what plain COPY left unfrozen; after COPY (FREEZE) only the statistics are work.
+// Products without VACUUM, or without ANALYZE, need none.
+enum db_class postgres_settle_table(struct db_session *base, const struct db_table *table,
+                                    struct db_result *result)
+{
+    struct postgres_session *s = postgres_session(base);
+
+    postgres_cancel_busy(s->cancel);
+    runf(s, result, "VACUUM (FREEZE, ANALYZE) ", table->name, "");
+    if (is_unknown_command(result)) {
+        reset(result);
+        runf(s, result, "ANALYZE ", table->name, "");
+    }
+    if (is_unknown_command(result))
+        reset(result);
+    postgres_cancel_idle(s->cancel);
+    return result->class;
+}
