@@ -49,7 +49,8 @@ static int check_balances(struct setup *setup, bool quiet, struct err *err)
     if (!equal)
         return err_set(err, ERR_FAILED,
                        "the balances of %s in %s differ: a transaction was applied in part, or "
-                       "other software changed the tables",
+                       "something else changed the tables (simple-update leaves tellers and "
+                       "branches out, for one)",
                        schema->name, db_display(setup->target));
     if (!quiet)
         printf("the balances agree\n");

@@ -57,11 +57,7 @@ static int unknown_command(const char *typed)
     for (; commands[n]; n++)
         names[n] = commands[n]->options->name;
     names[n] = NULL;
-    const char *near = text_near_miss(typed, names);
-    if (near)
-        err_set(&err, ERR_USAGE, "unknown command %s, did you mean %s?", typed, near);
-    else
-        err_set(&err, ERR_USAGE, "unknown command %s; prony --help lists the commands", typed);
+    text_unknown("command", typed, names, &err);
     return cmd_fail(&err);
 }
 

@@ -41,16 +41,11 @@ void progress_run_tick(void *arg, const struct run_tick *tick)
 
     if (progress->quiet)
         return;
-    if (progress->every_ns && tick->at_s + 0.01 >= progress->next_s + progress->every_ns / 1e9) {
-        progress->next_s += progress->every_ns / 1e9;
+    if (progress->every_ns) {
         str_addf(&line, "progress: %.1f s, ", tick->at_s);
         add_tick(&line, tick);
-        if (progress->drawn)
-            cmd_progress(NULL);
         fprintf(stderr, "%s\n", line.buf);
-        str_clear(&line);
-    }
-    if (!progress->every_ns && cmd_wants_progress(false)) {
+    } else if (cmd_wants_progress(false)) {
         add_bar(&line, tick->progress);
         str_addc(&line, ' ');
         if (tick->left_s >= 0)

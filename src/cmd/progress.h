@@ -10,10 +10,8 @@
 
 struct progress {
     bool quiet;
-    int64_t every_ns;        // -P; 0: only the terminal's own line
-    double next_s;           // when the next -P line is due
-    int64_t errors, retries; // since the last -P line
-    bool drawn;              // a line stands on the terminal
+    int64_t every_ns; // -P: a line at each tick; 0: only the terminal's own line
+    bool drawn;       // a line stands on the terminal
 };
 
 void progress_run_tick(void *progress, const struct run_tick *tick);

@@ -252,7 +252,12 @@ static void fill_record(struct run *run, int argc, char **argv)
 static int run_measure(struct run *run, struct err *err)
 {
     struct progress progress = {.quiet = run->options.quiet, .every_ns = run->options.progress_ns};
-    struct run_hooks hooks = {.stop = run->stop, .tick = progress_run_tick, .arg = &progress};
+    struct run_hooks hooks = {
+        .stop = run->stop,
+        .tick = progress_run_tick,
+        .arg = &progress,
+        .log_write_error = &run->doubts.log_write_error,
+    };
     struct kvs after = KVS_INIT;
 
     sample_counters(run, &run->counters_before);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
+#include "base/text.h"
 #include "base/units.h"
 
 static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
@@ -220,15 +222,22 @@ static const struct opt_row *row_named(const char *name)
 
 int run_options_check(struct run_options *options, int n_args, char **args, struct err *err)
 {
+    struct str typed =
+        STR_INIT; // as shown: what looks like a workload may be a URL with a password
+
+    text_add_value(&typed, args[n_args - 1]);
     if (options->files.n && n_args > 1)
-        return err_set(err, ERR_USAGE,
-                       "both a workload (%s) and a script (-f %s) are given: leave one away",
-                       args[1], options->files.items[0]);
-    if (!options->files.n && n_args < 2)
-        return err_set(err, ERR_USAGE,
-                       "what shall run against %s? Name a workload (tpcb, simple-update, "
-                       "select-only) or a script with -f FILE",
-                       args[0]);
+        err_set(err, ERR_USAGE,
+                "both a workload (%s) and a script (-f %s) are given: leave one away", typed.buf,
+                options->files.items[0]);
+    else if (!options->files.n && n_args < 2)
+        err_set(err, ERR_USAGE,
+                "what shall run against %s? Name a workload (tpcb, simple-update, select-only) "
+                "or a script with -f FILE",
+                typed.buf);
+    str_release(&typed);
+    if (err->kind)
+        return -1;
     if (options->transactions && opt_is_changed(row_named("time"), options))
         return err_set(err, ERR_USAGE,
                        "--time and --transactions exclude each other: leave one away");
