@@ -1,0 +1,123 @@
+"""Fixtures of the program tests.
+
+    prony      runs the binary ($PRONY_BINARY, else build/src/cmd/prony); prony.dir is the test's
+    postgres   a private server; postgres.url(postgres.new_database())
+    mariadb    likewise
+    target     an empty database, once per engine; target.url(), target.rows(query)
+
+Servers start once per test process and go on between tests; whatever a test does to them (settings,
+stop, kill) is mended after it. After every test nothing of it may be left: no process, mount,
+attached loop device, temporary file or line in prony's registry.
+"""
+import os
+import shutil
+
+import pytest
+
+from harness.mariadb import MariaDB
+from harness.place import Place
+from harness.postgres import Postgres
+from harness.runner import Prony, find_binary
+from harness.server import Absent
+from harness.targets import ENGINES, ServerTarget, SqliteTarget
+
+SERVERS = {"postgres": Postgres, "mariadb": MariaDB}
+
+
+def pytest_configure(config):
+    config.place = Place()
+    if not config.option.basetemp:
+        config.option.basetemp = str(config.place.dir / "pytest")
+
+
+def pytest_unconfigure(config):
+    place = getattr(config, "place", None)
+    if place:
+        place.remove()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Where everything must be there, a database test that is skipped has failed."""
+    outcome = yield
+    report = outcome.get_result()
+    needs_server = {"postgres", "mariadb", "target"} & set(getattr(item, "fixturenames", ()))
+    if report.skipped and needs_server and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def place(request):
+    """The directory of this test process; at the end nothing of ours may run or be mounted."""
+    yield request.config.place
+    here = request.config.place
+    lines = [f"process {pid} still runs: {command}"
+             for pid, command in here.processes() + here.processes(servers=True)] + here.mounts()
+    assert not lines, "\n".join(lines)
+
+
+@pytest.fixture(scope="session")
+def servers(place):
+    """Makes servers on first use; all are stopped at the end."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            try:
+                made[name] = SERVERS[name](place)
+            except Absent as reason:
+                pytest.skip(str(reason))
+        return made[name]
+
+    yield get
+    for server in made.values():
+        server.release()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_behind(request, place):
+    if request.node.get_closest_marker("without_prony"):
+        yield
+        return
+    yield
+    reports = place.sanitizer_reports()  # of processes that nobody waited for, such as the guard
+    assert not reports, "\n".join(reports)
+    lines = place.traces_of_test()
+    assert not lines, "the test left: " + "\n".join(lines)
+
+
+@pytest.fixture
+def prony(place, nothing_stays_behind):
+    if not find_binary().exists():
+        pytest.fail(f"there is no {find_binary()}: build it first", pytrace=False)
+    runner = Prony(place, place.test_dir())
+    yield runner
+    lines = runner.release()
+    shutil.rmtree(runner.dir, ignore_errors=True)
+    assert not lines, "\n".join(lines)
+
+
+def server_fixture(servers, name):
+    server = servers(name)
+    server.begin_test()
+    yield server
+    server.end_test()
+
+
+@pytest.fixture
+def postgres(servers):
+    yield from server_fixture(servers, "postgres")
+
+
+@pytest.fixture
+def mariadb(servers):
+    yield from server_fixture(servers, "mariadb")
+
+
+@pytest.fixture(params=ENGINES)
+def target(request, prony):
+    if request.param == "sqlite":
+        yield SqliteTarget(prony.dir / "target.db")
+    else:
+        yield ServerTarget(request.param, request.getfixturevalue(request.param))
