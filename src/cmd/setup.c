@@ -33,38 +33,28 @@ int setup_connect_error(const struct db_target *target, enum db_class class,
     return err_set(err, ERR_USAGE, "%s: %s%s", db_display(target), result->message, remedy);
 }
 
-static int setup_load_workload(struct setup *setup, const struct setup_wish *wish, int64_t scale,
-                               struct err *err)
+static int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     struct workload_options options = {
         .placeholder = db_placeholder(setup->target),
+        .protocol = wish->protocol,
         .caps = db_caps(setup->target),
-        .scale = scale,
+        .scale = setup->scale,
         .seed = (int64_t)wish->seed,
         .clients = (int)wish->clients,
         .defines = wish->defines,
     };
-    struct workload *workload;
     int rc = wish->workload
-                 ? workload_load_builtin(&workload, wish->workload, &options, err)
-                 : workload_load_files(&workload, wish->files, wish->n_files, &options, err);
+                 ? workload_load_builtin(&setup->workload, wish->workload, &options, err)
+                 : workload_load_files(&setup->workload, wish->files, wish->n_files, &options, err);
 
     if (rc < 0)
         return rc;
-    workload_free(setup->workload);
-    setup->workload = workload;
-    setup->scale = scale;
-    setup->writes = false;
-    for (int i = 0; i < workload->n_statements; i++)
-        if (workload->statements[i].kind == DB_KIND_WRITE)
+    for (int i = 0; i < setup->workload->n_statements; i++)
+        if (setup->workload->statements[i].kind == DB_KIND_WRITE)
             setup->writes = true;
-    db_set_statements(setup->target, workload->n_statements, wish->protocol);
+    db_set_statements(setup->target, setup->workload->n_statements, wish->protocol);
     return 0;
-}
-
-int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err)
-{
-    return setup_load_workload(setup, wish, setup->scale, err);
 }
 
 // The tables a run would use: those of the built-in; for script files pgbench's, whose scale such
@@ -110,11 +100,12 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
         .protocol = wish->protocol,
         .create_missing = wish->create,
     };
-    // The workload's name is checked before anything is opened, its text before anyone connects.
+    // A workload that does not exist is told before anyone connects; scripts are compiled after the
+    // look, since they may use :scale.
     setup->builtin = wish->workload ? workload_find_builtin(wish->workload) : NULL;
+    bool unknown = wish->workload && !setup->builtin;
     if (db_open(&setup->target, wish->url, &options, err) < 0 ||
-        setup_load_workload(setup, wish, wish->scale > 0 ? wish->scale : 1, err) < 0 ||
-        setup_look(setup, wish, err) < 0 || setup_compile(setup, wish, err) < 0) {
+        (!unknown && setup_look(setup, wish, err) < 0) || setup_compile(setup, wish, err) < 0) {
         setup_close(setup);
         return -1;
     }

@@ -45,9 +45,6 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
 // looks.
 int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err);
 
-// Compiles again with the scale that is known now.
-int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err);
-
 // Closes all. What could not be undone is told on stderr.
 void setup_close(struct setup *setup);
 
