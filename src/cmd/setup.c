@@ -33,6 +33,13 @@ int setup_connect_error(const struct db_target *target, enum db_class class,
     return err_set(err, ERR_USAGE, "%s: %s%s", db_display(target), result->message, remedy);
 }
 
+// debug() in scripts speaks on stderr, as pgbench's does.
+static void say_debug(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "%s\n", line);
+}
+
 static int setup_compile(struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     struct workload_options options = {
@@ -43,6 +50,7 @@ static int setup_compile(struct setup *setup, const struct setup_wish *wish, str
         .seed = (int64_t)wish->seed,
         .clients = (int)wish->clients,
         .defines = wish->defines,
+        .debug = say_debug,
     };
     int rc = wish->workload
                  ? workload_load_builtin(&setup->workload, wish->workload, &options, err)
