@@ -1,6 +1,7 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,17 @@ static void *mem_check(void *p)
 void *mem_calloc(size_t n, size_t size)
 {
     return mem_check(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *mem_calloc_lines(size_t n, size_t size)
+{
+    const size_t line = 64;
+    size_t bytes;
+
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - line)
+        return mem_check(NULL);
+    bytes = bytes ? (bytes + line - 1) / line * line : line;
+    return memset(mem_check(aligned_alloc(line, bytes)), 0, bytes);
 }
 
 void *mem_resize(void *old, size_t n, size_t size)

@@ -8,6 +8,9 @@
 // Zero-filled memory for n objects of the given size (n * size is checked for overflow).
 void *mem_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 
+// The same on cache lines of its own (64 bytes), for what one thread writes while others run.
+void *mem_calloc_lines(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+
 // As realloc; n * size is checked for overflow.
 void *mem_resize(void *old, size_t n, size_t size) __attribute__((warn_unused_result));
 

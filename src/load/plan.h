@@ -34,7 +34,7 @@ struct plan {
     int64_t finish_for_ns; // after the end, running transactions may finish for so long, then are
                            // cancelled
     uint64_t seed;
-    const char *log_prefix; // --log-transactions: files PREFIX.CLIENT? see load/txlog.h; NULL: none
-    bool statements;        // -r: keep per-statement histograms in the text too (always recorded)
+    const char *log_prefix; // --log-transactions: the file PREFIX.PID (load/txlog.h); NULL: none
+    bool statements;        // -r: the text shows statements (they are always recorded)
     int64_t progress_ns;    // -P; 0: the terminal's own progress line
 };

@@ -1,0 +1,268 @@
+// What a thread of the threads loop does: connect, wait for the start, drive its client.
+//
+// Waking up on time. Sleeping threads wake up late, by 50 to 100 us on a virtual machine, and under
+// a rate that would count as latency of the server. So before a planned start a thread sleeps until
+// a little earlier, by what it has lately overslept, and spins for the rest. Spinning takes CPU
+// from a server on the same machine; it is limited to SPIN_SHARE of one processor over all clients.
+// Think times, back-offs and \sleep do not need this and do not get it.
+#include "load/worker.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define SPIN_SHARE       0.1
+#define SPIN_MAX_NS      100e3 // per arrival, beyond the mean lateness
+#define SPIN_WORTH_NS    4e3   // at rates that allow less than this per arrival: not at all
+#define LATE_START_NS    60e3  // what is assumed before anything is known
+#define LATE_MAX_NS      1e6   // later than this is an accident, not a habit
+#define LATE_WEIGHT      (1.0 / 16)
+#define CONNECT_TRIES    5 // before the load; a crowd of clients may overrun a listen queue
+#define CONNECT_PAUSE_NS (100 * NS_PER_MS)
+
+static int64_t now_ns(const struct worker *w)
+{
+    return clock_now_ns(w->threads->shared->plan->clock);
+}
+
+static void set_phase(struct worker *w, enum worker_phase phase)
+{
+    atomic_store(&w->phase, phase);
+    gate_open(&w->threads->main);
+}
+
+// ---- calls
+
+static void enter_call(struct worker *w)
+{
+    atomic_store_explicit(&w->place, WORKER_CALL, memory_order_release);
+}
+
+// Where the client was abandoned meanwhile, this thread must not go on: it stays here until the
+// process ends.
+static void leave_call(struct worker *w)
+{
+    int place = WORKER_CALL;
+
+    if (atomic_compare_exchange_strong_explicit(&w->place, &place, WORKER_OWN, memory_order_acquire,
+                                                memory_order_acquire))
+        return;
+    for (;;)
+        pause();
+}
+
+static void swap_session(struct worker *w, struct db_session *session)
+{
+    pthread_mutex_lock(&w->lock);
+    struct db_session *old = w->session;
+    w->session = session;
+    pthread_mutex_unlock(&w->lock);
+    db_disconnect(old);
+}
+
+static enum db_class connect_session(struct worker *w)
+{
+    struct db_session *session = NULL;
+
+    swap_session(w, NULL);
+    enter_call(w);
+    enum db_class class =
+        db_connect(w->threads->shared->plan->target, w->client.id, &session, &w->result);
+    leave_call(w);
+    if (class == DB_OK)
+        swap_session(w, session);
+    return class;
+}
+
+static int64_t do_connect(struct worker *w)
+{
+    enum db_class class = connect_session(w);
+    int64_t now = now_ns(w);
+
+    if (class == DB_OK)
+        client_connected(&w->client, now);
+    else
+        client_refused(&w->client, &w->result, now);
+    return now;
+}
+
+static int64_t do_execute(struct worker *w)
+{
+    struct client *c = &w->client;
+    const struct vm_step *step = &c->step;
+
+    enter_call(w);
+    client_sending(c, now_ns(w));
+    db_execute(w->session, step->statement, step->params, step->want_row, &w->result);
+    int64_t now = now_ns(w);
+    leave_call(w);
+    if (step->want_row && w->result.class == DB_OK) {
+        int n = w->result.rows > 0 ? w->result.n_columns : 0;
+        client_take_row(c, w->result.rows, n);
+        for (int i = 0; i < n; i++)
+            client_take_column(c, db_row_name(w->session, i), db_row_value(w->session, i));
+    }
+    client_answered(c, &w->result, now);
+    return now;
+}
+
+static int64_t do_query(struct worker *w)
+{
+    enter_call(w);
+    client_sending(&w->client, now_ns(w));
+    db_query(w->session, w->client.query, false, &w->result);
+    int64_t now = now_ns(w);
+    leave_call(w);
+    client_answered(&w->client, &w->result, now);
+    return now;
+}
+
+// ---- waiting
+
+static void pacing_init(struct pacing *p, double rate_tps)
+{
+    double allowed_ns = rate_tps > 0 ? SPIN_SHARE * NS_PER_S / rate_tps : 0;
+
+    *p = (struct pacing){
+        .late_ns = LATE_START_NS,
+        .deviation_ns = LATE_START_NS / 4,
+        .allowed_ns = allowed_ns < SPIN_WORTH_NS ? 0 : fmin(allowed_ns, SPIN_MAX_NS),
+    };
+}
+
+// How long before the wanted time to end the sleep. What is spun on average is the deviation.
+static int64_t pacing_lead_ns(const struct pacing *p)
+{
+    return p->allowed_ns > 0 ? (int64_t)(p->late_ns + fmin(p->deviation_ns, p->allowed_ns)) : 0;
+}
+
+static void pacing_learn(struct pacing *p, int64_t late_ns)
+{
+    double late = fmin((double)late_ns, LATE_MAX_NS);
+
+    p->deviation_ns += LATE_WEIGHT * (fabs(late - p->late_ns) - p->deviation_ns);
+    p->late_ns += LATE_WEIGHT * (late - p->late_ns);
+}
+
+static void spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static int64_t wait_until(struct worker *w, uint32_t turn, int64_t until_ns, bool precise)
+{
+    struct threads *t = w->threads;
+    const struct clock *clock = t->shared->plan->clock;
+    int64_t lead_ns = precise ? pacing_lead_ns(&w->pacing) : 0;
+    int64_t now = now_ns(w);
+
+    if (clock != &clock_system) {
+        clock_sleep_until_ns(clock, until_ns);
+        return now_ns(w);
+    }
+    if (now < until_ns - lead_ns) {
+        gate_wait(&t->wake, turn, until_ns - lead_ns);
+        now = now_ns(w);
+        if (precise && now >= until_ns - lead_ns)
+            pacing_learn(&w->pacing, now - (until_ns - lead_ns));
+        else if (now < until_ns - lead_ns)
+            return now; // woken: let the client look
+    }
+    while (now < until_ns && gate_turn(&t->wake) == turn) {
+        spin_pause();
+        now = now_ns(w);
+    }
+    return now;
+}
+
+// ---- the thread
+
+static void drive(struct worker *w)
+{
+    struct client *c = &w->client;
+    int64_t now = now_ns(w);
+
+    for (;;) {
+        uint32_t turn = gate_turn(&w->threads->wake);
+        switch (client_step(c, now)) {
+        case ASK_EXECUTE:
+            now = do_execute(w);
+            break;
+        case ASK_QUERY:
+            now = do_query(w);
+            break;
+        case ASK_CONNECT:
+            now = do_connect(w);
+            break;
+        case ASK_WAIT:
+            now = wait_until(w, turn, c->until_ns, c->precise);
+            break;
+        case ASK_NEXT:
+            if (txlog_wants_flush(&w->log)) {
+                txlog_flush(&w->log);
+                now = now_ns(w);
+            }
+            break;
+        case ASK_END:
+            return;
+        case CLIENT_GO_ON:
+            assert(!"an ask");
+        }
+    }
+}
+
+static bool connect_first(struct worker *w)
+{
+    struct threads *t = w->threads;
+    enum db_class class = DB_OK;
+
+    while (sem_wait(&t->connecting) < 0)
+        ;
+    for (int i = 0; i < CONNECT_TRIES && !atomic_load(&t->quit); i++) {
+        if (i > 0)
+            clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + i * CONNECT_PAUSE_NS);
+        class = connect_session(w);
+        // The very first tells at once that nobody is there.
+        if (w->client.id == 0 || (class != DB_UNAVAILABLE && class != DB_LOST))
+            break;
+    }
+    sem_post(&t->connecting);
+    return class == DB_OK && w->session;
+}
+
+void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    struct threads *t = w->threads;
+    uint32_t turn = gate_turn(&t->start);
+
+    prctl(PR_SET_TIMERSLACK, 1UL); // ns; the standard is 50 us
+    pacing_init(&w->pacing, t->shared->plan->rate_tps);
+    if (!connect_first(w)) {
+        set_phase(w, WORKER_REFUSED);
+        return NULL;
+    }
+    client_connected(&w->client, now_ns(w));
+    set_phase(w, WORKER_CONNECTED);
+    while (!atomic_load(&t->started)) {
+        gate_wait(&t->start, turn, INT64_MAX);
+        turn = gate_turn(&t->start);
+    }
+    if (!atomic_load(&t->quit)) {
+        while (now_ns(w) < t->shared->start_ns)
+            clock_sleep_until_ns(t->shared->plan->clock, t->shared->start_ns);
+        drive(w);
+        recorder_close(&w->recorder);
+        txlog_buffer_release(&w->log);
+    }
+    swap_session(w, NULL);
+    atomic_fetch_sub(&t->running, 1);
+    set_phase(w, WORKER_ENDED);
+    return NULL;
+}
