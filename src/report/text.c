@@ -33,6 +33,32 @@ static void add_heading(struct page *page, const char *text)
     str_addc(&page->out, '\n');
 }
 
+// Wraps at blanks to the page's width, later lines indented.
+static void add_wrapped(struct page *page, const char *first, const char *indent, const char *text)
+{
+    int at = text_columns(first);
+
+    str_add(&page->out, first);
+    for (const char *word = text; *word;) {
+        size_t len = strcspn(word, " ");
+        if (at + (int)len > page->style->columns && at > text_columns(indent)) {
+            str_addf(&page->out, "\n%s", indent);
+            at = text_columns(indent);
+        }
+        str_addn(&page->out, word, len);
+        at += (int)len;
+        word += len;
+        if (*word == ' ') {
+            word++;
+            if (*word && at < page->style->columns) {
+                str_addc(&page->out, ' ');
+                at++;
+            }
+        }
+    }
+    str_addc(&page->out, '\n');
+}
+
 static void add_answer(struct page *page)
 {
     struct str answer = STR_INIT;
@@ -42,8 +68,10 @@ static void add_answer(struct page *page)
     str_addc(&page->out, '\n');
     str_clear(&answer);
     words_setup(page->r, &answer);
-    text_add_safe(&page->out, answer.buf);
-    str_addc(&page->out, '\n');
+    struct str safe = STR_INIT;
+    text_add_safe(&safe, answer.buf);
+    add_wrapped(page, "", "  ", safe.buf);
+    str_release(&safe);
     str_release(&answer);
 }
 
@@ -52,7 +80,7 @@ static void add_latency_row(struct str *out, const char *name, const struct resu
     static const double quantiles[] = {0.5, 0.9, 0.99, 0.999};
     char text[UNITS_MAX];
 
-    str_addf(out, "  %-9s", name);
+    str_addf(out, "  %-8s", name);
     for (int i = 0; i < 4; i++)
         str_addf(out, " %9s",
                  units_format_duration(hist_sparse_quantile(&l->hist, quantiles[i]), text));
@@ -67,29 +95,39 @@ static void add_latency(struct page *page)
 
     if (r->latency.hist.m.count == 0)
         return;
-    str_addf(&page->out, "\n  %-9s %9s %9s %9s %9s %9s %9s %9s\n", "", "p50", "p90", "p99", "p99.9",
+    str_addf(&page->out, "\n  %-8s %9s %9s %9s %9s %9s %9s %9s\n", "", "p50", "p90", "p99", "p99.9",
              "max", "mean", "sd");
     add_latency_row(&page->out, "latency", &r->latency);
     if (r->service.present && r->service.hist.m.count)
         add_latency_row(&page->out, "service", &r->service);
 }
 
+static void add_fact(struct page *page, const char *name, const struct str *words)
+{
+    struct str first = STR_INIT;
+
+    str_addf(&first, "  %-13s ", name);
+    add_wrapped(page, first.buf, "                ", words->buf);
+    str_release(&first);
+}
+
 static void add_counts(struct page *page)
 {
+    static const struct {
+        const char *name;
+        bool (*words)(const struct result *r, struct str *out);
+    } facts[] = {
+        {"errors", words_errors}, {"connections", words_outages}, {"client CPU", words_cpu}};
     struct str words = STR_INIT;
 
     str_addc(&page->out, '\n');
     words_counts(page->r, &words);
-    str_addf(&page->out, "  transactions  %s\n", words.buf);
-    str_clear(&words);
-    if (words_errors(page->r, &words))
-        str_addf(&page->out, "  errors        %s\n", words.buf);
-    str_clear(&words);
-    if (words_outages(page->r, &words))
-        str_addf(&page->out, "  connections   %s\n", words.buf);
-    str_clear(&words);
-    if (words_cpu(page->r, &words))
-        str_addf(&page->out, "  client CPU    %s\n", words.buf);
+    add_fact(page, "transactions", &words);
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+        str_clear(&words);
+        if (facts[i].words(page->r, &words))
+            add_fact(page, facts[i].name, &words);
+    }
     str_release(&words);
 }
 
@@ -150,32 +188,6 @@ static void add_statements(struct page *page)
                  s->failed, room, sql.buf, (int)sql.len > room ? ".." : "");
         str_release(&sql);
     }
-}
-
-// Wraps at blanks to the page's width, later lines indented.
-static void add_wrapped(struct page *page, const char *first, const char *indent, const char *text)
-{
-    int at = text_columns(first);
-
-    str_add(&page->out, first);
-    for (const char *word = text; *word;) {
-        size_t len = strcspn(word, " ");
-        if (at + (int)len > page->style->columns && at > text_columns(indent)) {
-            str_addf(&page->out, "\n%s", indent);
-            at = text_columns(indent);
-        }
-        str_addn(&page->out, word, len);
-        at += (int)len;
-        word += len;
-        if (*word == ' ') {
-            word++;
-            if (*word && at < page->style->columns) {
-                str_addc(&page->out, ' ');
-                at++;
-            }
-        }
-    }
-    str_addc(&page->out, '\n');
 }
 
 static void add_doubts(struct page *page)
