@@ -103,10 +103,21 @@ enum db_class sqlite_class(int rc, int system_errno, const char *message)
     }
 }
 
+// The errno behind the last I/O error, 0 when unknown. What was cleaned up after it may have
+// overwritten the library's own note; the database file keeps one too.
+static int system_errno_of(sqlite3 *db, int rc)
+{
+    int system_errno = sqlite3_system_errno(db);
+
+    if (system_errno == 0 && (rc & 0xff) == SQLITE_IOERR)
+        (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &system_errno);
+    return system_errno;
+}
+
 enum db_class sqlite_fail(struct sqlite_session *session, int rc, struct db_result *result)
 {
     const char *message = sqlite3_errmsg(session->db);
-    int system_errno = sqlite3_system_errno(session->db);
+    int system_errno = system_errno_of(session->db, rc);
     enum db_class class = sqlite_class(rc, system_errno, message);
     char native[16];
 
