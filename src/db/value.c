@@ -44,7 +44,10 @@ static int format_short_decimal(double d, char out[DB_VALUE_TEXT_MAX])
         int len = 0;
         if (d < 0)
             out[len++] = '-';
-        len += db_format_int(n / unit, out + len);
+        char whole[DB_VALUE_TEXT_MAX];
+        int n_whole = db_format_int(n / unit, whole);
+        memcpy(out + len, whole, (size_t)n_whole);
+        len += n_whole;
         if (k > 0) {
             out[len] = '.';
             for (int64_t rest = n % unit, i = k; i > 0; i--, rest /= 10)
