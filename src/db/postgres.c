@@ -88,9 +88,9 @@ static enum db_class fail_connect(struct postgres_session *s, struct db_result *
 
 // What PQconnectdb does, but with our settings from the first byte on: notices swallowed, and the
 // SQLSTATE in the text of a refusal (there is no other way to have it). The time allowed is counted
-// anew for each address, as libpq does.
+// anew for each host, as libpq does.
 static enum db_class connect_within(struct postgres_session *s, int64_t timeout_ns,
-                                    struct db_result *result)
+                                    bool *ret_timed_out, struct db_result *result)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     const char *host = NULL;
@@ -113,6 +113,7 @@ static enum db_class connect_within(struct postgres_session *s, int64_t timeout_
         int n = poll(&fd, 1, wait_ms);
         if (n == 0) {
             char limit[UNITS_MAX];
+            *ret_timed_out = true;
             return db_fail(result, DB_UNAVAILABLE, "", "no answer from %s within %s", host,
                            units_format_duration_exact(timeout_ns, limit));
         }
@@ -123,7 +124,29 @@ static enum db_class connect_within(struct postgres_session *s, int64_t timeout_
     }
     if (PQstatus(s->conn) != CONNECTION_OK)
         return fail_connect(s, result);
-    PQsetErrorVerbosity(s->conn, PQERRORS_DEFAULT);
+    return DB_OK;
+}
+
+static enum db_class start_connection(struct postgres_session *s, struct db_result *result)
+{
+    struct postgres_target *t = target_of(s);
+    bool timed_out = false;
+
+    s->conn = PQconnectStartParams(t->keywords, t->values, 0);
+    if (!s->conn)
+        return db_fail(result, DB_OTHER, "", "libpq is out of memory");
+    connect_within(s, t->connect_timeout_ns, &timed_out, result);
+    if (!timed_out || !t->several_hosts)
+        return result->class;
+    // Only libpq itself can pass over a silent host to the next one.
+    PQfinish(s->conn);
+    s->conn = PQconnectdbParams(t->keywords, t->values, 0);
+    if (!s->conn)
+        return db_fail(result, DB_OTHER, "", "libpq is out of memory");
+    if (PQstatus(s->conn) != CONNECTION_OK)
+        return fail_connect(s, result);
+    PQsetNoticeReceiver(s->conn, on_notice, s);
+    *result = (struct db_result){.class = DB_OK};
     return DB_OK;
 }
 
@@ -134,12 +157,9 @@ static enum db_class postgres_connect(struct db_session *base, struct db_result 
 
     str_init(&s->sql);
     str_init(&s->bulk.rows);
-    s->conn = PQconnectStartParams(t->keywords, t->values, 0);
-    if (!s->conn)
-        return db_fail(result, DB_OTHER, "", "libpq is out of memory");
-    enum db_class class = connect_within(s, t->connect_timeout_ns, result);
-    if (class != DB_OK)
-        return class;
+    if (start_connection(s, result) != DB_OK)
+        return result->class;
+    PQsetErrorVerbosity(s->conn, PQERRORS_DEFAULT);
     s->cancel = postgres_cancel_create(s->conn);
     if (!s->cancel)
         return db_fail(result, DB_OTHER, "", "libpq is out of memory");

@@ -24,6 +24,7 @@
 
 struct postgres_target {
     struct db_target base;
+    bool several_hosts;
     struct kvs params;          // what is handed to libpq, in its keywords
     const char **keywords;      // NULL-terminated, pointing into params, as PQconnect wants them
     const char **values;        //
@@ -91,6 +92,9 @@ struct postgres_cancel *postgres_cancel_create(PGconn *conn);
 // The session's thread marks what it does: only a running request is cancelled.
 void postgres_cancel_busy(struct postgres_cancel *cancel);
 void postgres_cancel_idle(struct postgres_cancel *cancel);
+
+// True when the running request is to be stopped: for the session's thread, while it works itself.
+bool postgres_cancel_asked(const struct postgres_cancel *cancel);
 
 // The socket is (about to be) closed: nobody may touch it any more.
 void postgres_cancel_detach(struct postgres_cancel *cancel);

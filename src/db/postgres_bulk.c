@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/mem.h"
 
@@ -212,16 +213,32 @@ static enum db_class give_up(struct postgres_session *s, struct db_result *resul
     return result->class;
 }
 
-// Reading first shows an error of the server (disk full, cancelled) while rows are still to come.
+// During a COPY libpq looks for an error only at the end; a full disk would be noticed after all
+// the rest was sent for nothing. So the first byte of what the server says is looked at before
+// libpq reads it ('E' begins an error). Under TLS that byte is not to be had, and it is noticed
+// late.
+static bool has_ended(struct postgres_session *s)
+{
+    char type;
+
+    if (postgres_cancel_asked(s->cancel))
+        return true;
+    if (PQsslInUse(s->conn) || PQgssEncInUse(s->conn))
+        return false;
+    ssize_t n = recv(PQsocket(s->conn), &type, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n == 1 && type == 'E');
+}
+
 static int send_rows(struct postgres_session *s)
 {
     struct str *rows = &s->bulk.rows;
 
-    if (rows->len > 0) {
-        if (!PQconsumeInput(s->conn) || PQputCopyData(s->conn, rows->buf, (int)rows->len) != 1)
-            return -1;
-        str_clear(rows);
-    }
+    if (rows->len == 0)
+        return 0;
+    if (has_ended(s) || !PQconsumeInput(s->conn) ||
+        PQputCopyData(s->conn, rows->buf, (int)rows->len) != 1)
+        return -1;
+    str_clear(rows);
     return 0;
 }
 

@@ -126,8 +126,8 @@ static pid_t peer_pid(int fd)
     return peer.pid > 0 ? peer.pid : 0;
 }
 
-// postmaster.pid of a directory: pid in line 1, port in line 4. Gives the pid if the server there
-// listens on our port, 0 with errno otherwise.
+// postmaster.pid of a directory: pid in line 1, port in line 4. Gives the pid of the server there
+// if it has the given port; 0 if none has; -1 when we may not look.
 static pid_t pid_file_pid(const char *directory, int port)
 {
     char path[PATH_MAX + 32];
@@ -138,7 +138,7 @@ static pid_t pid_file_pid(const char *directory, int port)
     snprintf(path, sizeof(path), "%s/postmaster.pid", directory);
     FILE *file = fopen(path, "re");
     if (!file)
-        return 0;
+        return errno == EACCES ? -1 : 0;
     for (int i = 1; i <= 4 && fgets(line, sizeof(line), file); i++) {
         if (i == 1)
             pid = strtol(line, NULL, 10);
@@ -146,20 +146,21 @@ static pid_t pid_file_pid(const char *directory, int port)
             their_port = (int)strtol(line, NULL, 10);
     }
     fclose(file);
-    errno = ESRCH;
     return their_port == port && pid > 0 ? (pid_t)pid : 0;
 }
 
-static bool process_link(pid_t pid, const char *name, char out[PATH_MAX])
+// The working directory of the process at the other end, if it is a data directory.
+static bool peer_directory(int fd, char out[PATH_MAX])
 {
-    char path[64];
+    char path[PATH_MAX + 16];
 
-    snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
+    snprintf(path, sizeof(path), "/proc/%ld/cwd", (long)peer_pid(fd));
     ssize_t n = readlink(path, out, PATH_MAX - 1);
     if (n < 0)
         return false;
     out[n] = '\0';
-    return true;
+    snprintf(path, sizeof(path), "%s/PG_VERSION", out);
+    return access(path, F_OK) == 0;
 }
 
 // 1: the directory we see is the one the process works in (a postmaster's working directory is its
@@ -179,32 +180,43 @@ static int is_its_directory(pid_t pid, const char *directory)
 
 // ---- paths
 
+// The peer of a UNIX socket can be a pooler, so that it is not the server decides nothing.
+static bool is_servers(struct postgres_session *s, const char *directory)
+{
+    pid_t pid = peer_pid(PQsocket(s->conn));
+
+    if (pid > 0 && is_its_directory(pid, directory) == 1)
+        return true;
+    PGresult *res = postgres_ask(s, "SHOW port", NULL);
+    pid = pid_file_pid(directory, res ? (int)strtol(PQgetvalue(res, 0, 0), NULL, 10) : 0);
+    PQclear(res);
+    return pid < 0 || (pid > 0 && is_its_directory(pid, directory) != 0);
+}
+
 // The data directory as the server tells, or else as its process shows. False: facts say why not.
 static bool find_directory(struct postgres_session *s, struct db_facts *facts, char out[PATH_MAX])
 {
     struct str why = STR_INIT;
-    pid_t pid = peer_pid(PQsocket(s->conn));
-    PGresult *res = postgres_ask(s, "SHOW data_directory", &why);
-    bool told = res && !PQgetisnull(res, 0, 0);
     struct stat st;
+    PGresult *res = postgres_ask(s, "SHOW data_directory", &why);
+    bool found = res && PQgetlength(res, 0, 0) > 0;
 
-    if (told)
+    if (found)
         snprintf(out, PATH_MAX, "%s", PQgetvalue(res, 0, 0));
+    else
+        found = peer_directory(PQsocket(s->conn), out);
     PQclear(res);
-    if (!told && !(pid && process_link(pid, "cwd", out))) {
+    if (!found)
         kvs_set(&facts->settings, "data_path", why.len ? why.buf : "unknown: not told");
-        str_release(&why);
-        return false;
-    }
     str_release(&why);
+    if (!found)
+        return false;
     if (stat(out, &st) < 0) {
         set_unknown(facts, "data_path", "the server's directory %s cannot be looked at: %s", out,
                     strerror(errno));
         return false;
     }
-    if (!pid)
-        pid = pid_file_pid(out, (int)strtol(PQport(s->conn), NULL, 10));
-    if ((pid && is_its_directory(pid, out) == 0) || (!pid && errno != EACCES)) {
+    if (!is_servers(s, out)) {
         set_unknown(facts, "data_path", "%s on this machine is not this server's", out);
         return false;
     }

@@ -320,29 +320,26 @@ static char *make_display(const struct postgres_target *t, const PQconninfoOptio
 static void add_timeouts(struct postgres_target *t, const PQconninfoOption *resolved)
 {
     const char *given = option_value(resolved, "connect_timeout");
+    const char *hosts = option_value(resolved, "host");
+    const char *addresses = option_value(resolved, "hostaddr");
+    char text[DB_VALUE_TEXT_MAX];
     int64_t seconds;
 
     t->connect_timeout_ns = t->base.options.connect_timeout_ns;
-    if (given && units_parse_int(given, &seconds, NULL) == 0)
+    if (given && units_parse_int(given, &seconds, NULL) == 0) {
         t->connect_timeout_ns = seconds > 0 ? seconds * NS_PER_S : 0; // as libpq: 0 waits for ever
+    } else {
+        db_format_int((t->connect_timeout_ns + NS_PER_S - 1) / NS_PER_S, text);
+        kvs_set(&t->params, "connect_timeout", text);
+    }
+    t->several_hosts = (hosts && strchr(hosts, ',')) || (addresses && strchr(addresses, ','));
     for (size_t i = 0; i < sizeof(keepalive_words) / sizeof(keepalive_words[0]); i++)
         if (option_value(resolved, keepalive_words[i]))
             return;
     kvs_set(&t->params, "keepalives_idle", KEEPALIVE_IDLE);
     kvs_set(&t->params, "keepalives_interval", KEEPALIVE_INTERVAL);
     kvs_set(&t->params, "keepalives_count", KEEPALIVE_COUNT);
-    // Of several hosts one that swallows packets is given up by the kernel before we give up.
-    const char *hosts = option_value(resolved, "host");
-    if (!hosts)
-        hosts = option_value(resolved, "hostaddr");
-    if (hosts && strchr(hosts, ',') && t->connect_timeout_ns > 0) {
-        char ms[DB_VALUE_TEXT_MAX];
-        int64_t timeout_ms = t->connect_timeout_ns / NS_PER_MS * 9 / 10;
-        db_format_int(timeout_ms > 0 ? timeout_ms : 1, ms);
-        kvs_set(&t->params, "tcp_user_timeout", ms);
-    } else {
-        kvs_set(&t->params, "tcp_user_timeout", SEND_TIMEOUT);
-    }
+    kvs_set(&t->params, "tcp_user_timeout", SEND_TIMEOUT);
 }
 
 static int collect(struct postgres_target *t, const PQconninfoOption *known, struct err *err)

@@ -13,10 +13,9 @@
 
 #include "base/arr.h"
 
-#define KEEPALIVES                                                  \
-    " keepalives_idle=10 keepalives_interval=5 keepalives_count=3 " \
-    "tcp_user_timeout="
-#define DEFAULTS "fallback_application_name=prony" KEEPALIVES "25000"
+#define KEEPALIVES \
+    " keepalives_idle=10 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=25000"
+#define DEFAULTS "fallback_application_name=prony connect_timeout=10" KEEPALIVES
 
 // The environment of the test is empty but for PGUSER=me and PGHOST=/run/pg.
 static const struct {
@@ -62,20 +61,23 @@ static const struct {
      "postgres://me@h:5432/d?sslmode=require"},
     {"postgres://h/d?host=other", "host=other dbname=d " DEFAULTS, "postgres://me@other:5432/d"},
     {"postgres://h/d?fallback_application_name=mine",
-     "host=h dbname=d fallback_application_name=mine" KEEPALIVES "25000",
+     "host=h dbname=d fallback_application_name=mine"
+     " connect_timeout=10" KEEPALIVES,
      "postgres://me@h:5432/d?fallback_application_name=mine"},
     // a '?' in a connection string would begin a query when it is read again
     {"postgres:host=/tmp?application_name=a%3Fb", "host=/tmp application_name=a?b " DEFAULTS,
      "postgres://me@%2Ftmp:5432/me?application_name=a?b"},
     // several hosts
-    {"postgres://a:1,b:2/d",
-     "host=a,b port=1,2 dbname=d fallback_application_name=prony" KEEPALIVES "9000",
-     "postgres://me@a:1,b:2/d"},
+    {"postgres://a:1,b:2/d", "host=a,b port=1,2 dbname=d " DEFAULTS, "postgres://me@a:1,b:2/d"},
     // the user's own word on timeouts
-    {"postgres://h/d?keepalives=0", "host=h dbname=d keepalives=0 fallback_application_name=prony",
+    {"postgres://h/d?connect_timeout=3",
+     "host=h dbname=d connect_timeout=3 fallback_application_name=prony" KEEPALIVES,
+     "postgres://me@h:5432/d?connect_timeout=3"},
+    {"postgres://h/d?keepalives=0",
+     "host=h dbname=d keepalives=0 fallback_application_name=prony connect_timeout=10",
      "postgres://me@h:5432/d?keepalives=0"},
     {"postgres://h/d?tcp_user_timeout=5000",
-     "host=h dbname=d tcp_user_timeout=5000 fallback_application_name=prony",
+     "host=h dbname=d tcp_user_timeout=5000 fallback_application_name=prony connect_timeout=10",
      "postgres://me@h:5432/d?tcp_user_timeout=5000"},
 };
 
