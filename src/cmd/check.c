@@ -13,7 +13,8 @@ struct check_options {
 };
 
 static const struct opt_row rows[] = {
-    {"quiet", 'q', OPT_FLAG, offsetof(struct check_options, quiet), .help = "print errors only"},
+    {"quiet", 'q', OPT_FLAG, offsetof(struct check_options, quiet), .group = "Options",
+     .help = "print errors only"},
     {NULL},
 };
 

@@ -44,10 +44,10 @@ static int parse_scale(const char *text, void *value, struct err *err)
 #define AT(member) offsetof(struct init_options, member)
 
 static const struct opt_row rows[] = {
-    {"scale", 's', OPT_CUSTOM, AT(scale), .arg = "N|SIZE", .parse = parse_scale,
+    {"scale", 's', OPT_CUSTOM, AT(scale), .arg = "N|SIZE", .group = "Options", .parse = parse_scale,
      .help = "size: N units (10 when not given), 12GB, or 2xRAM"},
-    {"jobs", 'j', OPT_INT, AT(jobs), "0", 0, 64, .arg = "N",
-     .help = "parallel sessions; 0: what helps on this engine"},
+    {"jobs", 'j', OPT_INT, AT(jobs), NULL, 0, 64, .arg = "N",
+     .help = "parallel sessions, else what helps on this engine"},
     {"replace", 0, OPT_FLAG, AT(replace),
      .help = "drop tables of these names that prony did not make"},
     {"dry-run", 0, OPT_FLAG, AT(dry_run), .help = "say what would be made, and stop"},

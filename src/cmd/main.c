@@ -20,11 +20,11 @@ static void print_help(FILE *out)
 {
     fputs("prony measures a database on the storage under it: a real transaction load, results\n"
           "kept in a file you can query, and the doubts that stand on them.\n\n"
-          "usage: prony COMMAND [ARGUMENT]... [--OPTION]...\n\n",
+          "Usage: prony COMMAND [ARGUMENT]... [--OPTION]...\n\n",
           out);
     for (int i = 0; commands[i]; i++)
         fprintf(out, "  %-8s %s\n", commands[i]->options->name, commands[i]->options->summary);
-    fputs("\ntargets: sqlite:PATH?journal_mode=wal   postgres://USER@HOST/DATABASE\n"
+    fputs("\nTargets: sqlite:PATH?journal_mode=wal   postgres://USER@HOST/DATABASE\n"
           "         mysql://USER@HOST/DATABASE?engine=innodb   null:?latency=2ms\n"
           "         sqlite, postgres, mysql: the client library's own defaults\n\n"
           "  prony run sqlite: tpcb -T 10s         a first result, on the disk you stand on\n"

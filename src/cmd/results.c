@@ -28,7 +28,7 @@ struct results_options {
 #define AT(member) offsetof(struct results_options, member)
 #define ROW_STORE                                                                                \
     {                                                                                            \
-        "store", 0, OPT_TEXT, AT(store), .arg = "FILE",                                          \
+        "store", 0, OPT_TEXT, AT(store), .arg = "FILE", .group = "Options",                      \
                                          .help = "results file, else $PRONY_STORE or ./prony.db" \
     }
 
@@ -51,8 +51,8 @@ static struct store *results_open(const struct opt_command *command, int argc, c
 // ---- list
 
 static const struct opt_row list_rows[] = {
-    {"limit", 'n', OPT_INT, AT(limit), "20", 0, 1e9, .arg = "N", .help = "newest N runs; 0: all"},
     ROW_STORE,
+    {"limit", 'n', OPT_INT, AT(limit), "20", 0, 1e9, .arg = "N", .help = "newest N runs; 0: all"},
     {NULL},
 };
 
@@ -136,10 +136,10 @@ const struct command command_list = {&list_command, list_main};
 // ---- show
 
 static const struct opt_row show_rows[] = {
+    ROW_STORE,
     {"format", 0, OPT_CHOICE, AT(format), "text", .choices = formats, .arg = "NAME",
      .help = "text, md (to paste into a ticket) or json"},
     {"statements", 'r', OPT_FLAG, AT(statements), .help = "show latency per statement"},
-    ROW_STORE,
     {NULL},
 };
 
@@ -207,8 +207,8 @@ const struct command command_show = {&show_command, show_main};
 // ---- export, import
 
 static const struct opt_row export_rows[] = {
-    {"output", 'o', OPT_TEXT, AT(output), .arg = "FILE", .help = "file to make"},
     ROW_STORE,
+    {"output", 'o', OPT_TEXT, AT(output), .arg = "FILE", .help = "file to make"},
     {NULL},
 };
 

@@ -20,7 +20,7 @@ struct sql_options {
 #define AT(member) offsetof(struct sql_options, member)
 
 static const struct opt_row rows[] = {
-    {"csv", 0, OPT_FLAG, AT(csv), .help = "comma-separated, with a header"},
+    {"csv", 0, OPT_FLAG, AT(csv), .group = "Options", .help = "comma-separated, with a header"},
     {"json", 0, OPT_FLAG, AT(json), .help = "an array of objects"},
     {"store", 0, OPT_TEXT, AT(store), .arg = "FILE",
      .help = "results file, else $PRONY_STORE or ./prony.db"},

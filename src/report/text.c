@@ -37,24 +37,23 @@ static void add_heading(struct page *page, const char *text)
 static void add_wrapped(struct page *page, const char *first, const char *indent, const char *text)
 {
     int at = text_columns(first);
+    bool begun = false; // a word stands on this line
 
     str_add(&page->out, first);
-    for (const char *word = text; *word;) {
+    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
         size_t len = strcspn(word, " ");
-        if (at + (int)len > page->style->columns && at > text_columns(indent)) {
+        char *copy = mem_strndup(word, len);
+        int columns = text_columns(copy);
+        if (begun && at + 1 + columns > page->style->columns) {
             str_addf(&page->out, "\n%s", indent);
             at = text_columns(indent);
+            begun = false;
         }
-        str_addn(&page->out, word, len);
-        at += (int)len;
+        str_addf(&page->out, "%s%s", begun ? " " : "", copy);
+        at += columns + (begun ? 1 : 0);
+        begun = true;
         word += len;
-        if (*word == ' ') {
-            word++;
-            if (*word && at < page->style->columns) {
-                str_addc(&page->out, ' ');
-                at++;
-            }
-        }
+        free(copy);
     }
     str_addc(&page->out, '\n');
 }

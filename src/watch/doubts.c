@@ -193,11 +193,13 @@ static void doubt_checkpoint(struct result *r, const struct doubt_input *in)
 static void doubt_not_steady(struct result *r, const struct doubt_input *in)
 {
     (void)in;
-    if (!r->steady && r->steady_why && r->window_done > 0)
-        result_add_warning(r, "not-steady",
-                           "the rate never settled (%s): run longer, or find "
-                           "what changed and when",
-                           r->steady_why);
+    // A run too short to tell has the doubt too-short, which says the same with its remedy.
+    if (r->steady || !r->steady_why || r->window_done == 0 ||
+        strncmp(r->steady_why, "too short", 9) == 0)
+        return;
+    result_add_warning(r, "not-steady",
+                       "the rate never settled (%s): run longer, or find what changed and when",
+                       r->steady_why);
 }
 
 static void doubt_too_short(struct result *r, const struct doubt_input *in)
