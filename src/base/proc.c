@@ -53,7 +53,6 @@ static void wait_a_little(int64_t *pause_ns, int64_t until_ns)
 // Only async-signal-safe calls: other threads of the parent may have held any lock.
 static _Noreturn void child_exec(const struct launch *launch, pid_t parent, int report_fd)
 {
-    static const int given_back[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGALRM};
     sigset_t none;
     int error = 0;
 
@@ -65,8 +64,8 @@ static _Noreturn void child_exec(const struct launch *launch, pid_t parent, int 
     } else {
         setsid(); // a group of its own too, and no terminal that could hang up on it
     }
-    for (size_t i = 0; i < sizeof(given_back) / sizeof(given_back[0]); i++)
-        signal(given_back[i], SIG_DFL);
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL); // fails for those that cannot be ignored
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 
