@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/rng.h"
 #include "db/db.h"
 
 #define SCHEMA_COLUMNS_MAX 16
@@ -14,10 +13,10 @@ struct schema {
     const char *name; // "tpcb": the argument of prony init for all workloads on it
     int n_tables;
 
-    // Definition of table i at this scale (aid becomes bigint from scale 20000 on).
+    // Definition of table i at this scale; constant, lives as long as the program.
     const struct db_table *(*table)(int i, int64_t scale);
 
-    // Rows of table i at this scale.
+    // Rows of table i at this scale; tables that only the load fills have none.
     int64_t (*rows)(int i, int64_t scale);
 
     // Makes row number `row` (from 0, in key order) of table i: table(i)->n_columns values. Text
@@ -25,14 +24,17 @@ struct schema {
     // arguments.
     void (*row)(int i, int64_t row, int64_t scale, struct db_value *values, char *scratch);
 
-    // One number per query that must all be equal whatever ran (sums of balances); NULL-terminated.
+    // Queries of one integer each (sums of balances), NULL-terminated, and their short names. All
+    // are equal after init and after any number of transactions of the workload that the schema is
+    // named for; workloads that leave some tables out break some of them.
     const char *const *balances;
     const char *const *balance_names;
 
-    const char
-        *scale_query; // gives the scale of existing tables: "select count(*) from pgbench_branches"
+    // Gives the scale of existing tables, by whichever tool: "select count(*) from ...".
+    const char *scale_query;
     int64_t bytes_per_scale; // rough size on disk with indexes, for --scale 12GB and progress
     int64_t scale_max;
 };
 
+// pgbench's four tables, column for column and row for row: either tool runs on the other's.
 extern const struct schema schema_tpcb;

@@ -1,0 +1,3 @@
+-- One row by its primary key: pgbench's built-in of this name.
+\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
