@@ -167,6 +167,11 @@ static void describe_settings(struct postgres_session *s, struct db_facts *facts
     str_release(&sql);
 }
 
+static int int_value(const PGresult *res, int column)
+{
+    return (int)strtol(PQgetvalue(res, 0, column), NULL, 10);
+}
+
 // Three limits can bind: the server's less the slots it keeps for superusers, the database's, the
 // role's. Given is the one with least room. Superusers are free of all but the first, and of its
 // reserve.
@@ -197,8 +202,8 @@ static void describe_connections(struct postgres_session *s, struct db_facts *fa
 
     if (res) {
         for (int i = 0; i < 3; i++) {
-            int limit = atoi(PQgetvalue(res, 0, 2 * i));
-            int used = atoi(PQgetvalue(res, 0, 2 * i + 1));
+            int limit = int_value(res, 2 * i);
+            int used = int_value(res, 2 * i + 1);
             if (limit < 0 ||
                 (i > 0 && limit - used >= facts->max_connections - facts->connections_used))
                 continue;
@@ -209,11 +214,11 @@ static void describe_connections(struct postgres_session *s, struct db_facts *fa
     } else {
         kvs_set(&facts->settings, "connections_used", why.buf);
         if (ask_value(s, facts, "max_connections", "SHOW max_connections", value, sizeof(value))) {
-            facts->max_connections = atoi(value);
+            facts->max_connections = (int)strtol(value, NULL, 10);
             facts->max_connections_setting = names[0];
             res = postgres_ask(s, "SHOW superuser_reserved_connections", NULL);
             if (res)
-                facts->max_connections -= atoi(PQgetvalue(res, 0, 0));
+                facts->max_connections -= int_value(res, 0);
         }
     }
     PQclear(res);
