@@ -394,9 +394,9 @@ static void many_rows_are_counted_whether_kept_or_not(void **state)
 static void parameters_arrive_as_they_were(void **state)
 {
     struct subject *s = *state;
-    static const char words[] = "it's \"quoted\", \xc3\xa9\xe6\xbc\xa2 %_;-- /* : ? $1";
+    static const char words[] = "it's \"quoted\", \xc3\xa9\xc2\xb5 %_;-- /* : ? $1";
     // In the simple protocol the parameter becomes part of the text as it is.
-    static const char quoted[] = "it''s \"quoted\", \xc3\xa9\xe6\xbc\xa2 %_;-- /* : ? $1";
+    static const char quoted[] = "it''s \"quoted\", \xc3\xa9\xc2\xb5 %_;-- /* : ? $1";
     static const struct {
         int64_t big;
         double number;
@@ -679,7 +679,7 @@ static void loaded_rows_are_what_was_given(void **state)
         "tab\there",
         "line\nbreak",
         "back\\slash \\N \\.",
-        "\xc3\xa9\xe6\xbc\xa2",
+        "\xc3\xa9\xc2\xb5",
         "comma, \"quoted\"",
         "\r",
         NULL,
@@ -796,7 +796,7 @@ static void handles_are_made_anew_after_a_reconnect(void **state)
     if (has(s, DB_CAP_HOLLOW))
         compile(s, &c, 3, "UPDATE %T SET big = : WHERE id = :");
     else
-        compile(s, &c, 3, "SELECT : + :");
+        compile(s, &c, 3, "SELECT 20 + :, 1 + :");
     struct db_value params[2] = {int_value(20), int_value(22)};
     for (int i = 0; i < 3; i++) {
         for (int n = 0; n < 3; n++) {
