@@ -2,9 +2,10 @@
 //
 // Waking up on time. Sleeping threads wake up late, by 50 to 100 us on a virtual machine, and under
 // a rate that would count as latency of the server. So before a planned start a thread sleeps until
-// a little earlier, by what it has lately overslept, and spins for the rest. Spinning takes CPU
-// from a server on the same machine; it is limited to SPIN_SHARE of one processor over all clients.
-// Think times, back-offs and \sleep do not need this and do not get it.
+// a little earlier and spins for the rest. How much earlier follows from how late it has woken up
+// so far: enough for four of five. Spinning takes CPU from a server on the same machine: all
+// clients together may spin for SPIN_SHARE of one processor. Think times, back-offs and \sleep do
+// not need this and do not get it.
 #include "load/worker.h"
 
 #include <assert.h>
@@ -16,11 +17,12 @@
 #include "base/clock.h"
 
 #define SPIN_SHARE       0.1
-#define SPIN_MAX_NS      100e3 // per arrival, beyond the mean lateness
-#define SPIN_WORTH_NS    4e3   // at rates that allow less than this per arrival: not at all
-#define LATE_START_NS    60e3  // what is assumed before anything is known
-#define LATE_MAX_NS      1e6   // later than this is an accident, not a habit
-#define LATE_WEIGHT      (1.0 / 16)
+#define SPIN_WORTH_NS    2e3    // at rates that allow less than this per arrival: not at all
+#define LEAD_START_NS    100e3  // before anything is known
+#define LEAD_MAX_NS      300e3  // later than this is an accident, not a habit
+#define LEAD_UP_NS       3200.0 // after waking up too late ...
+#define LEAD_DOWN_NS     800.0  // ... and in time: balanced when one of five is late
+#define SPUN_WEIGHT      (1.0 / 16)
 #define CONNECT_TRIES    5 // before the load; a crowd of clients may overrun a listen queue
 #define CONNECT_PAUSE_NS (100 * NS_PER_MS)
 
@@ -128,24 +130,22 @@ static void pacing_init(struct pacing *p, double rate_tps)
     double allowed_ns = rate_tps > 0 ? SPIN_SHARE * NS_PER_S / rate_tps : 0;
 
     *p = (struct pacing){
-        .late_ns = LATE_START_NS,
-        .deviation_ns = LATE_START_NS / 4,
-        .allowed_ns = allowed_ns < SPIN_WORTH_NS ? 0 : fmin(allowed_ns, SPIN_MAX_NS),
+        .lead_ns = LEAD_START_NS,
+        .allowed_ns = allowed_ns < SPIN_WORTH_NS ? 0 : allowed_ns,
     };
 }
 
-// How long before the wanted time to end the sleep. What is spun on average is the deviation.
-static int64_t pacing_lead_ns(const struct pacing *p)
+// The thread meant to wake up lead_ns before its time, was late by late_ns, and spun for spun_ns.
+static void pacing_learn(struct pacing *p, int64_t late_ns, int64_t spun_ns)
 {
-    return p->allowed_ns > 0 ? (int64_t)(p->late_ns + fmin(p->deviation_ns, p->allowed_ns)) : 0;
-}
-
-static void pacing_learn(struct pacing *p, int64_t late_ns)
-{
-    double late = fmin((double)late_ns, LATE_MAX_NS);
-
-    p->deviation_ns += LATE_WEIGHT * (fabs(late - p->late_ns) - p->deviation_ns);
-    p->late_ns += LATE_WEIGHT * (late - p->late_ns);
+    p->spun_ns += SPUN_WEIGHT * ((double)spun_ns - p->spun_ns);
+    if ((double)late_ns > p->lead_ns && p->spun_ns <= p->allowed_ns)
+        p->lead_ns = fmin(p->lead_ns + LEAD_UP_NS, LEAD_MAX_NS);
+    else
+        p->lead_ns -= LEAD_DOWN_NS;
+    if (p->spun_ns > p->allowed_ns)
+        p->lead_ns -= LEAD_UP_NS;
+    p->lead_ns = fmax(p->lead_ns, 0);
 }
 
 static void spin_pause(void)
@@ -155,30 +155,46 @@ static void spin_pause(void)
 #endif
 }
 
+static int64_t spin_until(struct worker *w, uint32_t turn, int64_t now, int64_t until_ns)
+{
+    while (now < until_ns && gate_turn(&w->threads->wake) == turn) {
+        spin_pause();
+        now = now_ns(w);
+    }
+    return now;
+}
+
+// Waits for a planned start.
+static int64_t wait_precisely(struct worker *w, uint32_t turn, int64_t now, int64_t until_ns)
+{
+    struct pacing *p = &w->pacing;
+    int64_t sleep_until_ns = until_ns - (int64_t)p->lead_ns;
+
+    if (now >= sleep_until_ns) // so soon that sleeping is out of the question
+        return spin_until(w, turn, now, until_ns);
+    gate_wait(&w->threads->wake, turn, sleep_until_ns);
+    int64_t woken_ns = now_ns(w);
+    if (woken_ns < sleep_until_ns)
+        return woken_ns; // woken: let the client look
+    now = spin_until(w, turn, woken_ns, until_ns);
+    pacing_learn(p, woken_ns - sleep_until_ns, now - woken_ns);
+    return now;
+}
+
 static int64_t wait_until(struct worker *w, uint32_t turn, int64_t until_ns, bool precise)
 {
-    struct threads *t = w->threads;
-    const struct clock *clock = t->shared->plan->clock;
-    int64_t lead_ns = precise ? pacing_lead_ns(&w->pacing) : 0;
+    const struct clock *clock = w->threads->shared->plan->clock;
     int64_t now = now_ns(w);
 
     if (clock != &clock_system) {
         clock_sleep_until_ns(clock, until_ns);
         return now_ns(w);
     }
-    if (now < until_ns - lead_ns) {
-        gate_wait(&t->wake, turn, until_ns - lead_ns);
-        now = now_ns(w);
-        if (precise && now >= until_ns - lead_ns)
-            pacing_learn(&w->pacing, now - (until_ns - lead_ns));
-        else if (now < until_ns - lead_ns)
-            return now; // woken: let the client look
-    }
-    while (now < until_ns && gate_turn(&t->wake) == turn) {
-        spin_pause();
-        now = now_ns(w);
-    }
-    return now;
+    if (precise && w->pacing.allowed_ns > 0)
+        return wait_precisely(w, turn, now, until_ns);
+    if (now < until_ns)
+        gate_wait(&w->threads->wake, turn, until_ns);
+    return now_ns(w);
 }
 
 // ---- the thread

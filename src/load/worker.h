@@ -21,10 +21,10 @@ enum worker_phase {
     WORKER_ENDED,
 };
 
-struct pacing {          // how late this thread wakes up (see worker.c)
-    double late_ns;      // running mean
-    double deviation_ns; // running mean of its absolute deviation
-    double allowed_ns;   // spinning per arrival
+struct pacing {        // how late this thread wakes up (see worker.c)
+    double lead_ns;    // how long before its time it means to wake up
+    double spun_ns;    // running mean per arrival
+    double allowed_ns; // limit for it; 0: sleep only
 };
 
 struct worker {
