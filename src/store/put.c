@@ -318,7 +318,7 @@ int store_put(struct store *store, struct result *result, struct err *err)
 {
     assert(store->mode == STORE_WRITE && result->uuid);
     result_check(result);
-    if (store_exec(store, "BEGIN IMMEDIATE", "keeping the result", err) < 0)
+    if (store_begin(store, err) < 0)
         return -1;
     if (put_run(store, result, err) < 0 || put_parts(store, result, err) < 0 ||
         store_exec(store, "COMMIT", "keeping the result", err) < 0) {
@@ -326,5 +326,6 @@ int store_put(struct store *store, struct result *result, struct err *err)
         result->id = 0;
         return -1;
     }
+    store->made = false;
     return 0;
 }

@@ -125,59 +125,108 @@ static int store_ready_to_write(struct store *store, struct err *err)
     return 0;
 }
 
+static bool store_is_in_place(const struct store *store)
+{
+    struct stat st;
+
+    return stat(store->path, &st) == 0 && st.st_dev == store->dev && st.st_ino == store->ino;
+}
+
+static int store_open_file(struct store *store, struct err *err)
+{
+    struct stat st;
+    int64_t version;
+
+    bool existed = stat(store->path, &st) == 0;
+    if (store->mode == STORE_READ && !existed)
+        return err_set(err, ERR_USAGE,
+                       "no results file %s: run `prony run` first, or name one with --store FILE",
+                       store->path);
+    int flags = store->mode == STORE_READ ? SQLITE_OPEN_READONLY
+                                          : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(store->path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return err_set(err, ERR_USAGE,
+                       "results file %s cannot be %s: %s; name another with --store FILE",
+                       store->path, existed ? "opened" : "made",
+                       store->db ? sqlite3_errmsg(store->db) : "out of memory");
+    store->made = !existed;
+    if (stat(store->path, &st) == 0) {
+        store->dev = st.st_dev;
+        store->ino = st.st_ino;
+    }
+    sqlite3_busy_timeout(store->db, 10000);
+    if (store_check_kind(store, &version, err) < 0)
+        return -1;
+    if (store->mode == STORE_READ)
+        return 0;
+    if (store_ready_to_write(store, err) < 0) {
+        err->kind = ERR_USAGE;
+        return -1;
+    }
+    if (store->made)
+        store_give_to_user(store->path);
+    sqlite3_exec(store->db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+    return 0;
+}
+
+// A file that we made for nothing goes again, unless another prony has put something into it. One
+// that has it open for later finds out in store_begin.
+static void store_close_file(struct store *store)
+{
+    if (store->made && sqlite3_exec(store->db, "BEGIN EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK) {
+        bool is_empty = store_pragma(store, "SELECT count(*) FROM sqlite_schema") == 0 ||
+                        store_pragma(store, "SELECT count(*) FROM runs") == 0;
+        if (is_empty && store_is_in_place(store))
+            unlink(store->path);
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    store->made = false;
+    sqlite3_close(store->db);
+    store->db = NULL;
+}
+
 int store_open(struct store **ret, const char *path, enum store_mode mode, struct err *err)
 {
     const char *from_environment = getenv("PRONY_STORE");
     struct store *store = mem_calloc(1, sizeof(*store));
-    struct stat st;
-    int64_t version;
 
     if (!path)
         path = from_environment && *from_environment ? from_environment : "prony.db";
     store->path = mem_strdup(path);
     store->mode = mode;
-    bool existed = stat(path, &st) == 0;
-    if (mode == STORE_READ && !existed) {
-        err_set(err, ERR_USAGE,
-                "no results file %s: run `prony run` first, or name one with --store FILE", path);
-        goto fail;
-    }
-    int flags =
-        mode == STORE_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        err_set(err, ERR_USAGE, "results file %s cannot be %s: %s; name another with --store FILE",
-                path, existed ? "opened" : "made",
-                store->db ? sqlite3_errmsg(store->db) : "out of memory");
-        goto fail;
-    }
-    sqlite3_busy_timeout(store->db, 10000);
-    if (store_check_kind(store, &version, err) < 0)
-        goto fail;
-    if (mode == STORE_WRITE) {
-        if (store_ready_to_write(store, err) < 0) {
-            err->kind = ERR_USAGE;
-            if (!existed)
-                unlink(path);
-            goto fail;
-        }
-        if (!existed)
-            store_give_to_user(path);
-        sqlite3_exec(store->db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+    if (store_open_file(store, err) < 0) {
+        store_close(store);
+        return -1;
     }
     *ret = store;
     return 0;
-fail:
-    store_close(store);
-    return -1;
 }
 
 void store_close(struct store *store)
 {
     if (!store)
         return;
-    sqlite3_close(store->db);
+    store_close_file(store);
     free(store->path);
     free(store);
+}
+
+int store_begin(struct store *store, struct err *err)
+{
+    static const char doing[] = "beginning to write";
+
+    assert(store->mode == STORE_WRITE);
+    for (int tries = 0; tries < 3; tries++) {
+        if (store_exec(store, "BEGIN IMMEDIATE", doing, err) < 0)
+            return -1;
+        if (store_is_in_place(store))
+            return 0;
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        store_close_file(store);
+        if (store_open_file(store, err) < 0)
+            return -1;
+    }
+    return err_set(err, ERR_FAILED, "results file %s: is removed again and again", store->path);
 }
 
 const char *store_path(const struct store *store)

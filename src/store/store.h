@@ -14,15 +14,18 @@ struct store;
 
 enum store_mode {
     STORE_READ, // must exist; nothing is written (a version newer than known is refused with words)
-    STORE_WRITE, // made when missing; proven writable by a rolled-back write
+    STORE_WRITE, // made when missing; proven writable by a write
 };
 
 // NULL path: $PRONY_STORE, else ./prony.db. Returns the path used through store_path.
 int store_open(struct store **ret, const char *path, enum store_mode mode, struct err *err);
+
+// A file that was made and into which nothing came is removed again.
 void store_close(struct store *store);
 const char *store_path(const struct store *store);
 
-// Keeps a result whole or not at all; sets result->id.
+// Keeps a result whole or not at all; sets result->id. A file that was removed or replaced since it
+// was opened is made again or opened anew.
 int store_put(struct store *store, struct result *result, struct err *err);
 
 // Reads one back: by id, by uuid prefix of at least 6 characters, by "last", or by label (the

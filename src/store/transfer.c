@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arr.h"
 #include "base/mem.h"
@@ -89,6 +88,8 @@ static int transfer(struct store *to, const char *from, int64_t id, int64_t *ret
         sqlite3_exec(to->db, "ROLLBACK", NULL, NULL, NULL);
         rc = -1;
     }
+    if (rc == 0)
+        to->made = false;
     sqlite3_exec(to->db, "DETACH other", NULL, NULL, NULL);
     return rc;
 }
@@ -106,9 +107,7 @@ int store_export(struct store *store, const char *which, const char *path, struc
     if (store_open(&to, path, STORE_WRITE, err) < 0)
         return -1;
     int rc = transfer(to, store->path, id, &new_id, err);
-    store_close(to);
-    if (rc < 0)
-        unlink(path);
+    store_close(to); // removes what it made when nothing came into it
     return rc;
 }
 

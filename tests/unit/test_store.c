@@ -409,6 +409,66 @@ static void unwritable_places_fail_and_leave_nothing(void **state)
     free(path);
 }
 
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+static void a_store_made_for_nothing_goes_again(void **state)
+{
+    char *path = in_dir("nothing.db");
+    struct result *a = full_result(uuid_a);
+
+    (void)state;
+    store_close(open_store("nothing.db", STORE_WRITE));
+    assert_false(exists(path));
+    // Not when another has kept something in it meanwhile.
+    struct store *maker = open_store("nothing.db", STORE_WRITE);
+    struct store *other = open_store("nothing.db", STORE_WRITE);
+    put(other, a);
+    store_close(other);
+    store_close(maker);
+    assert_true(exists(path));
+    // Nor one that was there before.
+    store_close(open_store("nothing.db", STORE_WRITE));
+    assert_true(exists(path));
+    result_free(a);
+    free(path);
+}
+
+static void a_store_that_is_removed_or_replaced_is_made_or_opened_again(void **state)
+{
+    char *path = in_dir("gone.db");
+    struct result *a = full_result(uuid_a), *b = full_result(uuid_b), *out = NULL;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    struct store *maker = open_store("gone.db", STORE_WRITE);
+    struct store *store = open_store("gone.db", STORE_WRITE);
+    store_close(maker); // removes it
+    assert_false(exists(path));
+    put(store, a);
+    assert_true(exists(path));
+    assert_int_equal(unlink(path), 0);
+    struct store *other = open_store("gone.db", STORE_WRITE);
+    put(other, b);
+    store_close(other);
+    a->id = 0;
+    put(store, a);
+    store_close(store);
+    store = open_store("gone.db", STORE_READ);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(store_get(store, i ? uuid_a : uuid_b, &out, &err), 0);
+        result_free(out);
+    }
+    store_close(store);
+    result_free(a);
+    result_free(b);
+    free(path);
+}
+
 static void missing_store_says_how_to_get_one(void **state)
 {
     struct store *store;
@@ -504,6 +564,8 @@ int main(void)
         cmocka_unit_test(files_of_others_and_of_the_future_are_refused),
         cmocka_unit_test(an_empty_file_becomes_the_newest_version),
         cmocka_unit_test(unwritable_places_fail_and_leave_nothing),
+        cmocka_unit_test(a_store_made_for_nothing_goes_again),
+        cmocka_unit_test(a_store_that_is_removed_or_replaced_is_made_or_opened_again),
         cmocka_unit_test(missing_store_says_how_to_get_one),
         cmocka_unit_test(sql_reads_and_cannot_write),
         cmocka_unit_test(damaged_histograms_are_reported_not_believed),
