@@ -126,7 +126,9 @@ void text_add_redacted(struct str *out, const char *text)
     bool in_query = false;
     const char *from, *to, *p = text;
 
-    if (find_opaque_password(text, &from, &to)) {
+    // The second: the engine was forgotten.
+    if (find_opaque_password(text, &from, &to) ||
+        (strncmp(text, "//", 2) == 0 && find_url_password(text + 2, &from, &to))) {
         str_addn(out, p, (size_t)(from - p));
         str_add(out, HIDDEN);
         p = to;

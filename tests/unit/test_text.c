@@ -269,6 +269,8 @@ static void test_passwords_are_hidden_and_all_else_is_kept(void **state)
         {"mysql://u:hush/db", "mysql://u:xxx"},
         {"mysql://u:hush@[::1]:1/db", "mysql://u:xxx@[::1]:1/db"},
         {"mysql:u:hush@h/db", "mysql:u:xxx@h/db"},
+        {"//u:hush@h/db", "//u:xxx@h/db"}, // no engine
+        {"//u@h/db", "//u@h/db"},
         {"--target=mysql://u:hush@h", "--target=mysql://u:xxx@h"},
         {"mysql://u:hush@h/d?password=hu&a=b", "mysql://u:xxx@h/d?password=xxx&a=b"},
         // keys
