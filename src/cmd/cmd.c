@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -76,23 +77,37 @@ int cmd_finish_output(int status)
     return status;
 }
 
-FILE *cmd_open_output(const char *path, struct err *err)
+FILE *cmd_open_output(const char *path, bool *ret_made, struct err *err)
 {
+    *ret_made = false;
     if (strcmp(path, "-") == 0)
         return stdout;
-    FILE *file = fopen(path, "we");
-    if (!file) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *ret_made = fd >= 0;
+    if (fd < 0 && errno == EEXIST)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
         err_set(err, ERR_USAGE, "%s cannot be written: %s", path, strerror(errno));
         return NULL;
     }
     const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-    if (geteuid() == 0 && uid && gid &&
-        fchown(fileno(file), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0) {
-        fclose(file);
+    if (*ret_made && geteuid() == 0 && uid && gid &&
+        fchown(fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0) {
         err_set(err, ERR_FAILED, "%s cannot be given to user %s: %s", path, uid, strerror(errno));
+        close(fd);
         return NULL;
     }
+    FILE *file = fdopen(fd, "w");
+    if (!file)
+        abort();
     return file;
+}
+
+void cmd_empty_output(FILE *file)
+{
+    // Only a file has something to lose; a pipe refuses.
+    if (file != stdout && ftruncate(fileno(file), 0) != 0)
+        return;
 }
 
 int cmd_close_output(FILE *file, const char *path, struct err *err)

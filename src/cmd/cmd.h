@@ -40,8 +40,10 @@ void cmd_clean_leftovers(void);
 // Flushes stdout; a full disk or a closed pipe is an error worth an exit status.
 int cmd_finish_output(int status);
 
-// A file to write for the user: "-" is stdout. Under sudo it is given to the user.
-FILE *cmd_open_output(const char *path, struct err *err);
+// A file to write for the user: "-" is stdout. Under sudo it is given to the user. What was in it
+// stays until cmd_empty_output; *ret_made tells that there was none.
+FILE *cmd_open_output(const char *path, bool *ret_made, struct err *err);
+void cmd_empty_output(FILE *file); // just before the first write
 int cmd_close_output(FILE *file, const char *path, struct err *err);
 
 // Is there a person looking at stderr who would like a progress line?

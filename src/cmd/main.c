@@ -18,8 +18,8 @@ const struct command *const commands[] = {
 
 static void print_help(FILE *out)
 {
-    fputs("prony measures a database on the storage under it: a real transaction load, results\n"
-          "kept in a file you can query, and the doubts that stand on them.\n\n"
+    fputs("prony measures a database on the storage under it: a real transaction load,\n"
+          "results kept in a file you can query, and the doubts that stand on them.\n\n"
           "Usage: prony COMMAND [ARGUMENT]... [--OPTION]...\n\n",
           out);
     for (int i = 0; commands[i]; i++)

@@ -33,6 +33,7 @@ struct run {
     struct plan plan;
     struct store *store;
     FILE *json;
+    bool json_made; // there was no such file
     volatile sig_atomic_t *stop;
     struct kvs counters_before;
     struct doubt_input doubts;
@@ -305,6 +306,7 @@ static int tell(struct run *run)
     }
     struct err json_err = ERR_INIT;
     if (run->json) {
+        cmd_empty_output(run->json);
         if (report_json(run->result, run->json) < 0)
             status = 1;
         if (cmd_close_output(run->json, run->options.json, &json_err) < 0)
@@ -329,8 +331,8 @@ static void run_release(struct run *run)
     store_close(run->store);
     if (run->json && run->json != stdout) {
         fclose(run->json);
-        if (run->options.json && !run->result)
-            unlink(run->options.json);
+        if (run->json_made)
+            unlink(run->options.json); // it was never written
     }
     kvs_release(&run->defines);
     kvs_release(&run->counters_before);
@@ -361,7 +363,7 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         setup_check_run(&run->setup, &run->wish, err) < 0 ||
         store_open(&run->store, o->store, STORE_WRITE, err) < 0)
         return -1;
-    if (o->json && !(run->json = cmd_open_output(o->json, err)))
+    if (o->json && !(run->json = cmd_open_output(o->json, &run->json_made, err)))
         return -1;
     make_plan(run);
     describe_places(run);
