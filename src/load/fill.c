@@ -1,35 +1,38 @@
+// What is there, what may be dropped, and the order of an init: mark, drop, work, mark.
 #include "load/fill.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/str.h"
-#include "load/fill_load.h"
+#include "load/fill_work.h"
 #include "load/mark.h"
+
+#define JOBS_MAX_STANDARD 8
 
 // ---- looking
 
-// Is the table there, and does it hold a row? Returns 1, 0, or negative with err.
-static int look_at_table(struct db_session *session, const char *name, bool *ret_filled,
+enum presence { MISSING, EMPTY, FILLED };
+
+static int look_at_table(struct db_session *session, const char *table, enum presence *ret,
                          struct err *err)
 {
-    char *sql = mem_printf("SELECT 1 FROM %s LIMIT 1", name);
     struct db_result result;
-    enum db_class class = db_query(session, sql, true, &result);
+    struct str sql = STR_INIT;
 
-    free(sql);
-    *ret_filled = class == DB_OK && result.rows > 0;
-    if (class == DB_OK)
-        return 1;
+    str_addf(&sql, "select 1 from %s limit 1", table);
+    enum db_class class = db_query(session, sql.buf, false, &result);
+    str_release(&sql);
     if (class == DB_UNDEFINED)
-        return 0;
-    return err_set(err, ERR_USAGE, "looking at the table %s: %s", name, result.message);
+        *ret = MISSING;
+    else if (class == DB_OK)
+        *ret = result.rows > 0 ? FILLED : EMPTY;
+    else
+        return err_set(err, ERR_USAGE, "cannot look at the table %s: %s", table, result.message);
+    return 0;
 }
 
 static int query_int(struct db_session *session, const char *sql, int64_t *ret, struct err *err)
@@ -37,251 +40,70 @@ static int query_int(struct db_session *session, const char *sql, int64_t *ret, 
     struct db_result result;
 
     if (db_query(session, sql, true, &result) != DB_OK)
-        return err_set(err, ERR_USAGE, "%s: %s", sql, result.message);
-    struct db_value value = result.rows ? db_row_value(session, 0) : (struct db_value){DB_NULL};
-    *ret = value.type == DB_INT ? value.i : value.type == DB_TEXT ? strtoll(value.s, NULL, 10) : 0;
+        return err_set(err, ERR_FAILED, "%s: %s", sql, result.message);
+    if (result.rows != 1 || result.n_columns < 1)
+        return err_set(err, ERR_FAILED, "%s: not one number", sql);
+    struct db_value value = db_row_value(session, 0);
+    *ret = mark_int(&value);
     return 0;
 }
 
-// Scale 1 is as good as any where only names are asked for.
-static const char *table_name(const struct schema *schema, int i)
+// Tables without their rows: what an init that was interrupted, by whichever tool, leaves.
+static void judge_presence(const struct schema *schema, const enum presence *presence,
+                           struct fill_look *look)
 {
-    return schema->table(i, 1)->name;
+    int n = schema->n_tables, there = 0;
+    const char *missing = NULL, *empty = NULL;
+
+    for (int i = 0; i < n; i++) {
+        const char *name = schema->table(i, 1)->name;
+        there += presence[i] != MISSING;
+        if (presence[i] == MISSING)
+            missing = name;
+        else if (presence[i] == EMPTY && schema->rows(i, 1) > 0)
+            empty = name;
+    }
+    look->state = there == 0 ? FILL_ABSENT : missing || empty ? FILL_PARTIAL : FILL_COMPLETE;
+    if (there > 0 && missing)
+        snprintf(look->detail, sizeof(look->detail), "%s is missing", missing);
+    else if (there > 0 && empty)
+        snprintf(look->detail, sizeof(look->detail), "%s is empty", empty);
 }
 
 int fill_look(struct db_session *session, const struct schema *schema, struct fill_look *ret,
               struct err *err)
 {
-    const char *missing = NULL, *empty = NULL, *present = NULL;
+    enum presence presence[SCHEMA_COLUMNS_MAX];
     struct mark mark;
 
-    *ret = (struct fill_look){0};
+    assert(schema->n_tables <= (int)(sizeof(presence) / sizeof(presence[0])));
+    *ret = (struct fill_look){.state = FILL_ABSENT};
+    for (int i = 0; i < schema->n_tables; i++)
+        if (look_at_table(session, schema->table(i, 1)->name, &presence[i], err) < 0)
+            return -1;
     if (mark_read(session, schema->name, &mark, err) < 0)
         return -1;
-    for (int i = 0; i < schema->n_tables; i++) {
-        bool filled;
-        int there = look_at_table(session, table_name(schema, i), &filled, err);
-        if (there < 0)
-            return -1;
-        if (!there)
-            missing = table_name(schema, i);
-        else
-            present = table_name(schema, i);
-        if (there && !filled && schema->rows(i, 1) > 0)
-            empty = table_name(schema, i);
-    }
-    ret->ours = mark.there;
+    judge_presence(schema, presence, ret);
+    if (ret->state == FILL_ABSENT)
+        return 0;
+    ret->ours = mark.present;
     snprintf(ret->made, sizeof(ret->made), "%s", mark.made);
-    if (!present) {
-        ret->state = FILL_ABSENT;
-        return 0;
+    if (mark.present && mark.filling) {
+        ret->state = FILL_PARTIAL;
+        snprintf(ret->detail, sizeof(ret->detail), "an init to scale %lld was interrupted",
+                 (long long)mark.scale);
     }
-    ret->state = FILL_PARTIAL;
-    if (mark.there && !mark.complete) {
-        snprintf(ret->detail, sizeof(ret->detail), "an init to scale %" PRId64 " was interrupted",
-                 mark.scale);
+    if (ret->state == FILL_PARTIAL)
         return 0;
-    }
-    if (missing || empty) {
-        snprintf(ret->detail, sizeof(ret->detail), "%s %s", missing ? missing : empty,
-                 missing ? "is missing" : "is empty");
-        return 0;
-    }
-    ret->state = FILL_COMPLETE;
     if (query_int(session, schema->scale_query, &ret->scale, err) < 0)
         return -1;
-    // A mark of another scale is about tables that are gone: somebody made these anew.
-    if (mark.there && mark.scale != ret->scale)
+    // Another scale than was marked: somebody else has made the tables anew.
+    if (mark.present && mark.scale != ret->scale) {
         ret->ours = false;
-    return 0;
-}
-
-// ---- making
-
-struct filler {
-    struct db_target *target;
-    const struct schema *schema;
-    const struct fill_options *options;
-    struct db_session *session;
-    int64_t start_ns;
-    int64_t rows_total;
-};
-
-static int command(struct filler *f, const char *sql, struct err *err)
-{
-    struct db_result result;
-
-    if (db_query(f->session, sql, false, &result) != DB_OK)
-        return err_set(err, ERR_FAILED, "%s: %s", sql, result.message);
-    return 0;
-}
-
-static bool must_stop(const struct filler *f, struct err *err)
-{
-    if (!f->options->stop || !*f->options->stop)
-        return false;
-    err_set(err, ERR_FAILED, "interrupted");
-    return true;
-}
-
-// Tells of a step without rows of its own.
-static void tell_step(const struct filler *f, const char *step)
-{
-    struct fill_tick tick = {
-        .table = step,
-        .rows = f->rows_total,
-        .rows_total = f->rows_total,
-        .left_s = -1,
-        .elapsed_s = (double)(clock_now_ns(&clock_system) - f->start_ns) / 1e9,
-    };
-
-    tick.rows_per_s = tick.elapsed_s > 0 ? (double)f->rows_total / tick.elapsed_s : 0;
-    if (f->options->tick)
-        f->options->tick(f->options->arg, &tick);
-}
-
-static int drop_tables(struct filler *f, struct err *err)
-{
-    for (int i = f->schema->n_tables - 1; i >= 0; i--) {
-        char *sql = mem_printf("DROP TABLE IF EXISTS %s", table_name(f->schema, i));
-        int rc = command(f, sql, err);
-        free(sql);
-        if (rc < 0)
-            return rc;
+        ret->made[0] = '\0';
     }
     return 0;
 }
-
-static int create_tables(struct filler *f, struct err *err)
-{
-    bool with_key = db_caps(f->target) & DB_CAP_KEY_FIRST;
-    struct db_result result;
-
-    for (int i = 0; i < f->schema->n_tables; i++) {
-        const struct db_table *table = f->schema->table(i, f->options->scale);
-        if (db_create_table(f->session, table, with_key, &result) != DB_OK)
-            return err_set(err, ERR_FAILED, "creating %s: %s", table->name, result.message);
-    }
-    return 0;
-}
-
-static int add_keys(struct filler *f, struct err *err)
-{
-    if (db_caps(f->target) & DB_CAP_KEY_FIRST)
-        return 0;
-    tell_step(f, "primary keys");
-    for (int i = 0; i < f->schema->n_tables; i++) {
-        const struct db_table *table = f->schema->table(i, f->options->scale);
-        if (!table->primary_key)
-            continue;
-        char *sql =
-            mem_printf("ALTER TABLE %s ADD PRIMARY KEY (%s)", table->name, table->primary_key);
-        int rc = must_stop(f, err) ? -1 : command(f, sql, err);
-        free(sql);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int settle_tables(struct filler *f, struct err *err)
-{
-    struct db_result result;
-
-    tell_step(f, "statistics");
-    for (int i = 0; i < f->schema->n_tables; i++) {
-        const struct db_table *table = f->schema->table(i, f->options->scale);
-        if (must_stop(f, err))
-            return -1;
-        if (db_settle_table(f->session, table, &result) != DB_OK)
-            return err_set(err, ERR_FAILED, "settling %s: %s", table->name, result.message);
-    }
-    return 0;
-}
-
-static int usable_cpus(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-// Sessions that help: one per CPU up to eight where the engine loads in parallel, else one.
-static int choose_jobs(const struct filler *f)
-{
-    int cpus = usable_cpus();
-
-    if (f->options->jobs > 0)
-        return f->options->jobs;
-    if (!(db_caps(f->target) & DB_CAP_BULK_PARALLEL))
-        return 1;
-    return cpus < 8 ? cpus : 8;
-}
-
-static int fill(struct filler *f, int jobs, struct err *err)
-{
-    struct fill_sessions sessions = {
-        .target = f->target,
-        .schema = f->schema,
-        .options = f->options,
-        .jobs = jobs,
-        .split_tables = db_caps(f->target) & DB_CAP_BULK_PARALLEL,
-        .start_ns = f->start_ns,
-        .rows_total = f->rows_total,
-    };
-
-    // From the mark on, until the last one, whoever looks sees an init that did not finish.
-    if (mark_write(f->session, f->schema->name, f->options->scale, false, err) < 0 ||
-        drop_tables(f, err) < 0 || create_tables(f, err) < 0 || fill_load(&sessions, err) < 0 ||
-        add_keys(f, err) < 0 || settle_tables(f, err) < 0)
-        return -1;
-    return mark_write(f->session, f->schema->name, f->options->scale, true, err);
-}
-
-// Tables that prony did not make are dropped only when the user said so.
-static int may_drop(struct filler *f, struct err *err)
-{
-    struct fill_look look;
-
-    if (fill_look(f->session, f->schema, &look, err) < 0)
-        return -1;
-    if (look.state != FILL_ABSENT && !look.ours && !f->options->replace_foreign)
-        return err_set(err, ERR_USAGE,
-                       "the tables of %s in %s were not made by prony: drop them yourself, or "
-                       "give --replace",
-                       f->schema->name, db_display(f->target));
-    return 0;
-}
-
-int fill_tables(struct db_target *target, const struct schema *schema,
-                const struct fill_options *options, struct fill_report *ret, struct err *err)
-{
-    struct filler f = {.target = target, .schema = schema, .options = options};
-    struct db_result result;
-
-    assert(options->scale >= 1 && options->scale <= schema->scale_max);
-    f.start_ns = clock_now_ns(&clock_system);
-    for (int i = 0; i < schema->n_tables; i++)
-        f.rows_total += schema->rows(i, options->scale);
-    if (db_connect(target, -1, &f.session, &result) != DB_OK)
-        return err_set(err, ERR_USAGE, "%s: %s", db_display(target), result.message);
-    int jobs = choose_jobs(&f);
-    int rc = may_drop(&f, err);
-    if (rc == 0 && (rc = fill(&f, jobs, err)) < 0)
-        err_prefix(err, "the tables of %s are not finished (`prony init` makes them anew)",
-                   schema->name);
-    db_disconnect(f.session);
-    if (rc < 0)
-        return rc;
-    *ret = (struct fill_report){
-        .rows = f.rows_total,
-        .seconds = (double)(clock_now_ns(&clock_system) - f.start_ns) / 1e9,
-        .jobs = jobs,
-    };
-    return 0;
-}
-
-// ---- checking
 
 int fill_check(struct db_session *session, const struct schema *schema, int64_t *balances,
                bool *ret_equal, struct err *err)
@@ -290,8 +112,97 @@ int fill_check(struct db_session *session, const struct schema *schema, int64_t 
     for (int i = 0; schema->balances[i]; i++) {
         if (query_int(session, schema->balances[i], &balances[i], err) < 0)
             return -1;
-        if (balances[i] != balances[0])
-            *ret_equal = false;
+        *ret_equal = *ret_equal && balances[i] == balances[0];
     }
     return 0;
+}
+
+// ---- filling
+
+static int may_replace(struct db_session *session, struct db_target *target,
+                       const struct schema *schema, const struct fill_options *options,
+                       struct err *err)
+{
+    struct fill_look look;
+
+    if (db_caps(target) & DB_CAP_HOLLOW) // whatever is asked for seems to be there
+        return 0;
+    if (fill_look(session, schema, &look, err) < 0)
+        return -1;
+    if (look.state != FILL_ABSENT && !look.ours && !options->replace_foreign)
+        return err_set(err, ERR_USAGE,
+                       "%s has tables of %s that prony did not make: give --replace to drop them, "
+                       "or name another database",
+                       db_display(target), schema->name);
+    return 0;
+}
+
+// Last table first: those that refer to others come later in a schema.
+static int drop_tables(struct db_session *session, const struct schema *schema,
+                       const struct fill_options *options, struct err *err)
+{
+    for (int i = schema->n_tables - 1; i >= 0; i--) {
+        const char *name = schema->table(i, options->scale)->name;
+        struct db_result result;
+        struct str sql = STR_INIT;
+        str_addf(&sql, "drop table if exists %s", name);
+        enum db_class class = db_query(session, sql.buf, false, &result);
+        str_release(&sql);
+        if (class != DB_OK)
+            return err_set(err, ERR_FAILED, "cannot drop the table %s: %s", name, result.message);
+    }
+    return 0;
+}
+
+// More sessions than processors do not load faster, nor any second one where writers wait for each
+// other.
+static int jobs_for(struct db_target *target, int wanted)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (!(db_caps(target) & (DB_CAP_ROW_LOCKS | DB_CAP_BULK_PARALLEL)))
+        return 1;
+    if (wanted > 0)
+        return wanted;
+    return cpus < 1 ? 1 : cpus > JOBS_MAX_STANDARD ? JOBS_MAX_STANDARD : (int)cpus;
+}
+
+static int fill(struct db_session *session, struct db_target *target, const struct schema *schema,
+                const struct fill_options *options, struct fill_report *ret, struct err *err)
+{
+    struct fill_tick dropping = {.table = "dropping old tables", .left_s = -1};
+
+    if (may_replace(session, target, schema, options, err) < 0 ||
+        mark_write(session, schema->name, options->scale, true, err) < 0)
+        return -1;
+    if (options->tick)
+        options->tick(options->arg, &dropping);
+    if (drop_tables(session, schema, options, err) < 0 ||
+        fill_work(target, session, schema, options, jobs_for(target, options->jobs), &ret->jobs,
+                  err) < 0) {
+        size_t len = strlen(err->text);
+        snprintf(err->text + len, sizeof(err->text) - len,
+                 "; the tables are marked as unfinished, the next init makes them anew");
+        return -1;
+    }
+    return mark_write(session, schema->name, options->scale, false, err);
+}
+
+int fill_tables(struct db_target *target, const struct schema *schema,
+                const struct fill_options *options, struct fill_report *ret, struct err *err)
+{
+    int64_t start_ns = clock_now_ns(&clock_system);
+    struct db_session *session;
+    struct db_result result;
+
+    assert(options->scale >= 1 && options->scale <= schema->scale_max);
+    *ret = (struct fill_report){.jobs = 1};
+    if (db_connect(target, -1, &session, &result) != DB_OK)
+        return err_set(err, ERR_USAGE, "%s: %s", db_display(target), result.message);
+    int rc = fill(session, target, schema, options, ret, err);
+    db_disconnect(session);
+    for (int i = 0; i < schema->n_tables; i++)
+        ret->rows += schema->rows(i, options->scale);
+    ret->seconds = (double)(clock_now_ns(&clock_system) - start_ns) / NS_PER_S;
+    return rc;
 }

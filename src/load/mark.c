@@ -1,68 +1,114 @@
 #include "load/mark.h"
 
-#include <inttypes.h>
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/str.h"
 
-static const char create_sql[] =
-    "CREATE TABLE IF NOT EXISTS prony_init (name varchar(64) NOT NULL, scale bigint NOT NULL, "
-    "state varchar(16) NOT NULL, made varchar(32) NOT NULL)";
+static const struct db_column columns[] = {
+    {"schema_name", "varchar(64)", true}, {"scale", "bigint", true},
+    {"state", "varchar(16)", true},       {"made", "varchar(32)", true},
+    {"version", "varchar(64)", true},
+};
 
-static int64_t value_int(struct db_value value)
+static const struct db_table table = {
+    .name = MARK_TABLE,
+    .columns = columns,
+    .n_columns = 5,
+    .primary_key = "schema_name",
+};
+
+int64_t mark_int(const struct db_value *value)
 {
-    if (value.type == DB_INT)
-        return value.i;
-    return value.type == DB_TEXT ? strtoll(value.s, NULL, 10) : 0;
+    switch (value->type) {
+    case DB_NULL:
+        return 0;
+    case DB_BOOL:
+        return value->b;
+    case DB_INT:
+        return value->i;
+    case DB_DOUBLE:
+        return (int64_t)nearbyint(value->d);
+    case DB_TEXT:
+        return strtoll(value->s, NULL, 10);
+    }
+    return 0;
 }
 
-static void value_text(struct db_value value, char *out, size_t size)
+// The schema's name is one of our own words: quotes in it are a bug.
+static void add_where(struct str *sql, const char *schema)
 {
+    assert(!strpbrk(schema, "'\\"));
+    str_addf(sql, " where schema_name = '%s'", schema);
+}
+
+static void take_text(struct db_session *session, int i, char *out, size_t size)
+{
+    struct db_value value = db_row_value(session, i);
+
     snprintf(out, size, "%s", value.type == DB_TEXT ? value.s : "");
 }
 
 int mark_read(struct db_session *session, const char *schema, struct mark *ret, struct err *err)
 {
-    char *sql = mem_printf("SELECT scale, state, made FROM prony_init WHERE name = '%s'", schema);
     struct db_result result;
+    struct str sql = STR_INIT;
     char state[32];
 
     *ret = (struct mark){0};
-    enum db_class class = db_query(session, sql, true, &result);
-    free(sql);
-    if (class == DB_UNDEFINED || (class == DB_OK && result.rows == 0))
+    str_add(&sql, "select scale, state, made from " MARK_TABLE);
+    add_where(&sql, schema);
+    enum db_class class = db_query(session, sql.buf, true, &result);
+    str_release(&sql);
+    if (class == DB_UNDEFINED)
         return 0;
     if (class != DB_OK)
-        return err_set(err, ERR_USAGE, "reading the table prony_init: %s", result.message);
-    ret->there = true;
-    ret->scale = value_int(db_row_value(session, 0));
-    value_text(db_row_value(session, 1), state, sizeof(state));
-    value_text(db_row_value(session, 2), ret->made, sizeof(ret->made));
-    ret->complete = strcmp(state, "complete") == 0;
+        return err_set(err, ERR_USAGE, "cannot read " MARK_TABLE ": %s", result.message);
+    if (result.rows == 0)
+        return 0;
+    struct db_value scale = db_row_value(session, 0);
+    ret->present = true;
+    ret->scale = mark_int(&scale);
+    take_text(session, 1, state, sizeof(state));
+    take_text(session, 2, ret->made, sizeof(ret->made));
+    ret->filling = strcmp(state, "complete") != 0;
     return 0;
 }
 
-int mark_write(struct db_session *session, const char *schema, int64_t scale, bool complete,
+static int run(struct db_session *session, const char *sql, struct err *err)
+{
+    struct db_result result;
+
+    if (db_query(session, sql, false, &result) != DB_OK)
+        return err_set(err, ERR_FAILED, MARK_TABLE ": %s", result.message);
+    return 0;
+}
+
+int mark_write(struct db_session *session, const char *schema, int64_t scale, bool filling,
                struct err *err)
 {
-    struct str remove = STR_INIT, insert = STR_INIT;
     struct db_result result;
-    char now[32];
-    int rc = 0;
+    struct str sql = STR_INIT;
+    char now[32] = "";
 
-    clock_format_utc(clock_real_ns(), now, sizeof(now));
-    str_addf(&remove, "DELETE FROM prony_init WHERE name = '%s'", schema);
-    str_addf(&insert, "INSERT INTO prony_init VALUES ('%s', %" PRId64 ", '%s', '%s')", schema,
-             scale, complete ? "complete" : "filling", now);
-    if (db_query(session, create_sql, false, &result) != DB_OK ||
-        db_query(session, remove.buf, false, &result) != DB_OK ||
-        db_query(session, insert.buf, false, &result) != DB_OK)
-        rc = err_set(err, ERR_FAILED, "writing the table prony_init: %s", result.message);
-    str_release(&remove);
-    str_release(&insert);
+    enum db_class class = db_query(session, "select 1 from " MARK_TABLE " limit 1", false, &result);
+    if (class == DB_UNDEFINED && db_create_table(session, &table, true, &result) != DB_OK)
+        return err_set(err, ERR_FAILED, "cannot make the table " MARK_TABLE ": %s", result.message);
+    str_add(&sql, "delete from " MARK_TABLE);
+    add_where(&sql, schema);
+    int rc = run(session, sql.buf, err);
+    if (rc == 0) {
+        if (!filling)
+            clock_format_utc(clock_real_ns(), now, sizeof(now));
+        str_clear(&sql);
+        str_addf(&sql, "insert into " MARK_TABLE " values ('%s', %lld, '%s', '%s', '%s')", schema,
+                 (long long)scale, filling ? "filling" : "complete", now, PRONY_VERSION);
+        rc = run(session, sql.buf, err);
+    }
+    str_release(&sql);
     return rc;
 }

@@ -1,5 +1,4 @@
-// The table prony_init in a target: which schemas prony made there, at which scale, and whether it
-// came to the end.
+// prony_init: prony's own table in a target, one row per schema, which tells what prony made.
 #pragma once
 
 #include <stdbool.h>
@@ -8,16 +7,22 @@
 #include "base/err.h"
 #include "db/db.h"
 
+#define MARK_TABLE "prony_init"
+
 struct mark {
-    bool there;
-    bool complete;
+    bool present; // prony made the tables, or began to
+    bool filling; // it has not finished
     int64_t scale;
-    char made[64];
+    char made[64]; // "2026-11-30T14:35:00Z"; "" while filling
 };
 
-// No table, or no row for the schema: there is false. Negative when the target cannot be asked.
+// Never changes anything; a missing table is an absent mark. Negative when the server cannot be
+// asked.
 int mark_read(struct db_session *session, const char *schema, struct mark *ret, struct err *err);
 
-// Replaces the schema's row.
-int mark_write(struct db_session *session, const char *schema, int64_t scale, bool complete,
+// Writes the row of a schema, making the table where it is missing: filling, or complete as of now.
+int mark_write(struct db_session *session, const char *schema, int64_t scale, bool filling,
                struct err *err);
+
+// An integer out of whatever type an engine gives for it (sums come as text or double); 0 for NULL.
+int64_t mark_int(const struct db_value *value);

@@ -13,7 +13,6 @@ void shared_init(struct shared *s, const struct plan *plan)
     *s = (struct shared){
         .plan = plan,
         .workload = plan->workload,
-        .caps = db_caps(plan->target),
     };
     for (int i = 0; i < plan->workload->n_scripts; i++)
         s->weight_total += plan->workload->scripts[i].weight;
@@ -43,6 +42,7 @@ void shared_start(struct shared *s, int64_t start_ns)
     const struct plan *plan = s->plan;
 
     s->start_ns = start_ns;
+    s->caps = db_caps(plan->target); // some are known only once the clients are connected
     outage_start(&s->outage, start_ns);
     if (s->arrivals)
         arrivals_start(s->arrivals, start_ns);

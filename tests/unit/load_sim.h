@@ -285,7 +285,6 @@ static inline void sim_start(struct sim *sim)
     int n = sim->plan.clients;
 
     shared_init(&sim->shared, &sim->plan);
-    sim->shared.caps |= DB_CAP_TRANSACTIONS;
     seconds_init(&sim->seconds, TALLY_STATEMENTS + sim->workload.n_statements);
     recorder_init(&sim->recorder, sim->seconds.n_channels, &sim->shared.end_ns,
                   &sim->seconds.slow_floor);
