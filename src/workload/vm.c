@@ -201,13 +201,13 @@ static int run_sql(struct vm *vm, struct vm_step *step)
 {
     const struct op_sql *sql = &vm->op->sql;
     const struct db_statement *statement = &vm->workload->statements[sql->statement];
-    const int *variables = &vm->workload->pool->params[sql->first_param];
 
     for (int i = 0; i < statement->n_params; i++) {
-        if (vm->unset[variables[i]])
+        int variable = vm->workload->pool->params[sql->first_param + i];
+        if (vm->unset[variable])
             return expr_fail(&vm->run, "variable %s has no value yet",
-                             vm->workload->variables[variables[i]]);
-        vm->params[i] = vm->values[variables[i]];
+                             vm->workload->variables[variable]);
+        vm->params[i] = vm->values[variable];
     }
     step->statement = statement;
     step->params = vm->params;
