@@ -60,16 +60,19 @@ static int fail_undefined(struct compiler *c, const struct symbol *symbol,
 
 // A name that nothing sets is an error in expressions. In statements pgbench sends it as it stands
 // in the simple protocol and as NULL in the others; a run full of NULLs measures nothing, so there
-// it is an error too.
+// it is an error too. Engines that mark parameters by '?' have no other use for a ":name": SQLite
+// would take it as a parameter that is NULL.
 static int check_names(struct compiler *c, struct err *err)
 {
+    bool as_text = c->options->protocol == DB_SIMPLE && c->options->placeholder == DB_PLACE_DOLLAR;
+
     for (size_t i = 0; i < c->symbols.n; i++) {
         const struct symbol *symbol = &c->symbols.items[i];
         if (symbol_is_defined(symbol))
             continue;
         if (symbol->expr_use.line > 0)
             return fail_undefined(c, symbol, &symbol->expr_use, "", err);
-        if (symbol->sql_use.line > 0 && c->options->protocol != DB_SIMPLE)
+        if (symbol->sql_use.line > 0 && !as_text)
             return fail_undefined(c, symbol, &symbol->sql_use, ", or write \\: for a plain colon",
                                   err);
     }

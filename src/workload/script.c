@@ -111,13 +111,12 @@ static void add_text(struct script_parser *p, const struct token *token)
     show(p, s, n, token->kind == LEX_TEXT);
 }
 
-// A '?' outside quotes would be counted as a parameter by engines that mark theirs so.
+// A '?' outside quotes would be counted as a parameter by engines that mark theirs so, or be NULL.
 static int check_marks(struct script_parser *p, const struct token *token, struct err *err)
 {
-    const struct workload_options *options = p->c->options;
     const char *mark = memchr(token->s, '?', token->len);
 
-    if (!mark || options->placeholder != DB_PLACE_QUESTION || options->protocol == DB_SIMPLE)
+    if (!mark || p->c->options->placeholder != DB_PLACE_QUESTION)
         return 0;
     return lexer_fail(&p->lexer, (size_t)(mark - p->lexer.text), err,
                       "a bare ? would be taken for a parameter; write a :variable");

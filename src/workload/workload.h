@@ -59,7 +59,8 @@ struct workload {
 
 struct workload_options {
     enum db_placeholder placeholder;
-    enum db_protocol protocol; // "\;" and names that are never set are allowed in DB_SIMPLE only
+    enum db_protocol protocol; // "\;", and with DB_PLACE_DOLLAR also names that are never set, are
+                               // allowed in DB_SIMPLE only
     unsigned caps;             // of the target: variables :cap_transactions and others (0 or 1)
     int64_t scale;             // :scale
     int64_t seed;              // :random_seed; :default_seed is derived from it

@@ -70,7 +70,6 @@ static void each_use_of_a_variable_is_a_parameter_of_its_own(void **state)
         {DB_PLACE_DOLLAR, DB_PREPARED, ":scale", "$1 {|}"},
         {DB_PLACE_QUESTION, DB_PREPARED, "SELECT '?', \"?\" /* ? */;",
          "SELECT '?', \"?\" /* ? */ {SELECT '?', \"?\" /* ? */}"},
-        {DB_PLACE_QUESTION, DB_SIMPLE, "SELECT ? ;", "SELECT ? {SELECT ?}"},
         {DB_PLACE_DOLLAR, DB_PREPARED, "SELECT a ? 'b';", "SELECT a ? 'b' {SELECT a ? 'b'}"},
         {DB_PLACE_DOLLAR, DB_SIMPLE, "a \\; b :scale;", "a ; b $1 {a ; b |}"},
         // As in pgbench, a name that nothing sets is plain text in the simple protocol.
@@ -221,6 +220,9 @@ static void errors_name_the_place_and_the_remedy(void **state)
     struct workload_options question = standard;
     question.placeholder = DB_PLACE_QUESTION;
     assert_refused("S '?', ?;", &question, "pay.sql:1:8: a bare ? would be taken for a parameter");
+    question.protocol = DB_SIMPLE;
+    assert_refused("S '?', ?;", &question, "pay.sql:1:8: a bare ? would be taken for a parameter");
+    assert_refused("S :nope;", &question, "pay.sql:1:3: variable :nope is never set");
 }
 
 static void defines_are_checked_and_stronger_than_automatic_variables(void **state)
