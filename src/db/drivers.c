@@ -12,8 +12,7 @@ const struct db_driver *const db_drivers[] = {
 #ifdef HAVE_MYSQL
     &db_driver_mysql,
 #endif
-    &db_driver_null,
-    NULL,
+    &db_driver_null,     NULL,
 };
 
 static void check_slot(const struct db_driver *driver, bool filled, const char *slot)

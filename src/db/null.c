@@ -7,6 +7,8 @@
 // outage (down) and a loss cut connections. A commit that is lost *after* has been applied: the
 // counter commits of db_sample tells the truth about outcomes that the client cannot know.
 // db_query is for set-up and checks: it is answered at once and never fails.
+#include "db/null.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "base/arr.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "db/null.h"
 
 // How long a sleeping statement may take to notice that it was cancelled.
 #define CANCEL_SLICE_NS (20 * NS_PER_MS)

@@ -2,13 +2,14 @@
 //
 // Protocols: simple puts the parameters into the text and compiles it each time; extended compiles
 // each time and binds; prepared compiles once per session.
+#include "db/sqlite.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "db/sqlite.h"
 
 #define PUBLISH_EVERY 64 // calls
 
