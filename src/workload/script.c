@@ -365,6 +365,9 @@ static int fail_meta(struct script_parser *p, const struct token *meta, struct e
         words[i] = metas[i].name;
     words[ARR_LEN(metas)] = NULL;
     snprintf(typed, sizeof(typed), "%.*s", (int)(meta->len < 31 ? meta->len : 31), meta->s);
+    if (strcasecmp(typed, "setrandom") == 0) // pgbench before 9.6
+        return lexer_fail(&p->lexer, meta->offset, err,
+                          "\\setrandom is no more; write \\set name random(low, high)");
     const char *near = text_near_miss(typed, words);
     if (near)
         return lexer_fail(&p->lexer, meta->offset, err,

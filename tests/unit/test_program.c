@@ -173,6 +173,8 @@ static void errors_name_the_place_and_the_remedy(void **state)
         {"S 1;\n  \\foo\n", "pay.sql:2:3: unknown meta-command \\foo; there are \\set, \\sleep"},
         {"\\elsif 1\n", "pay.sql:1:1: unknown meta-command \\elsif, did you mean \\elif?"},
         {"S 1 \\gste\n", "pay.sql:1:5: unknown meta-command \\gste, did you mean \\gset?"},
+        {"\\setrandom a 1 10\n",
+         "pay.sql:1:1: \\setrandom is no more; write \\set name random(low, high)"},
         {"S 1 \\aset\n", "pay.sql:1:5: \\aset is not supported yet; remove it, or run this script "
                          "with pgbench"},
         {"\\setshell x date\n", "pay.sql:1:1: \\setshell is not supported yet"},
