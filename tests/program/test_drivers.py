@@ -1,0 +1,33 @@
+"""The drivers on real servers: the suite that all share, and what is one engine's own.
+
+These are unit test programs; here they get the servers that they cannot start themselves.
+"""
+import subprocess
+from urllib.parse import quote
+
+from harness.runner import find_binary
+
+
+def run(prony, name, *targets):
+    program = find_binary().parents[2] / "tests" / "unit" / name
+    done = subprocess.run([program], env=prony.environment({"PRONY_TEST_TARGETS": " ".join(targets)}),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+                          cwd=prony.dir, check=False)
+    assert done.returncode == 0, done.stdout[-20000:]
+
+
+def postgres_url(server):
+    """Without blanks, which separate targets."""
+    return f"postgres://{server.user_name}@{quote(str(server.dir), safe='')}/{server.new_database()}"
+
+
+def test_the_shared_suite_holds_on_postgres(prony, postgres):
+    run(prony, "test_driver_suite", postgres_url(postgres))
+
+
+def test_the_shared_suite_holds_on_mariadb(prony, mariadb):
+    run(prony, "test_driver_suite", mariadb.url(mariadb.new_database()))
+
+
+def test_the_postgres_driver_holds_on_postgres(prony, postgres):
+    run(prony, "test_postgres_server", postgres_url(postgres))
