@@ -3,13 +3,13 @@
 // 1. Blocks. The seconds are grouped into at most BLOCKS_MAX blocks; a block is worth the mean of
 //    its middle half, so that a second of checkpoint vanishes in it.
 // 2. Warm-up. MSER (White 1997; on blocks: White, Cobb and Spratt 2000): cut where the squared
-//    standard error of the mean of what is left is smallest, at most half of the run. It is the
-//    change point that a CUSUM test would name (Wang and Glynn 2014). Bare MSER cuts at random in
-//    plain noise and is drawn to outliers; so values are limited to a few robust deviations around
-//    the level of the later half, and a cut must gain more than noise does by chance.
+//    standard error of the mean of what is left is smallest, at most half of the run. Bare MSER
+//    cuts at random in plain noise and is drawn to outliers; so values are limited to a few robust
+//    deviations around the level of the later half, and a cut must gain more than noise does by
+//    chance.
 // 3. Late step. Of all splits of the later half the one with the largest standardised difference is
-//    a step if it is large and significant, lasts to the end, and fits far better than a slope. The
-//    warm-up is then sought before it.
+//    a step if it is large and significant and fits far better than a slope. The warm-up is then
+//    sought before it.
 // 4. Trend of the rest. Mann-Kendall, its variance corrected for autocorrelation (the idea of Hamed
 //    and Rao 1998, first lag only), and the slope of Theil and Sen: significant, and large enough
 //    to matter. A cut that leaves a trend moves on until none is left or half of the run is gone.
@@ -33,6 +33,7 @@
 
 #define SCALE_MIN    0.01 // of the level: the noise is never taken for less
 #define LIMIT        4.0  // robust deviations a block may count for
+#define OWN_VARIANCE 0.1  // of a block's variance
 #define LONER        3.0  // a block farther off than this, between two that are not, is an event
 #define SECOND_LIMIT 4.0  // a leading second farther off than this is cut
 #define LEVEL_S_MAX  3600 // seconds that the level for leading seconds is taken from
@@ -43,7 +44,6 @@
 #define GAIN_LEFT 3.0
 
 #define STEP_MIN         0.10 // of the level before
-#define STEP_HALVES_MIN  0.05 // of the level before, in either half of what follows
 #define STEP_Z           5.0
 #define STEP_SHARP       0.8 // squared error of two levels over that of a slope
 #define STEP_SECONDS_MIN 5   // shorter at the end is a dip, not a step
@@ -52,8 +52,7 @@
 #define TREND_GROUPS_MAX 40
 #define TREND_MIN        0.05 // of the level, from end to end
 #define TREND_Z          3.0  // above: a trend
-#define TREND_Z_CLEAR    1.5  // below: none; what a cut that moved on must reach ...
-#define TREND_FLATTER    0.5  // ... and its slope, of the slope before
+#define TREND_Z_CLEAR    1.5  // below: none; what a cut that moved on must reach
 
 // For normal noise.
 #define IQR_TO_SD        0.7413 // standard deviation over interquartile range
@@ -186,12 +185,14 @@ static double least_spread(const struct blocks *b, double level)
     return fmax(SCALE_MIN * level, 0.5 / b->seconds);
 }
 
-// The first `end` blocks as deviations from the level of their later half, limited.
-static double *deviations(const struct blocks *b, int end)
+// The first `end` blocks as deviations from the level of their later half, limited. ret_least: the
+// variance that noise is never taken for less than, in the same unit.
+static double *deviations(const struct blocks *b, int end, double *ret_least)
 {
     int half = end / 2;
     double mid = median(&b->rate[half], end - half);
-    double sd = spread(&b->rate[half], end - half, least_spread(b, mid));
+    double least = least_spread(b, mid);
+    double sd = spread(&b->rate[half], end - half, least);
     double *raw = copy_of(b->rate, end);
     for (int i = 0; i < end; i++) {
         raw[i] = (raw[i] - mid) / sd;
@@ -205,20 +206,26 @@ static double *deviations(const struct blocks *b, int end)
         ret[i] = fmin(fmax(ret[i], -LIMIT), LIMIT);
     }
     free(raw);
+    *ret_least = least * least / (sd * sd);
     return ret;
 }
 
 // MSER: blocks to cut from the first `end`, at most half.
 //
 // With S(d) the sum of squares of the m = end - d blocks left after a cut of d around their mean,
-// it minimises S(d) / m^2. In plain noise m times the log of that ratio to the least one exceeds x
-// with a probability of about exp(-0.4 x), whatever the noise, which makes it a test as well.
+// it minimises S(d) / m^2. In plain noise its logarithm times m is a random walk with a drift
+// upwards (Wang and Glynn 2016): that it falls by x somewhere has a probability of about exp(-0.4
+// x), however strong the noise, which makes it a test as well.
 static int cut_find(const struct blocks *b, int end)
 {
     int half = end / 2;
-    double *y = deviations(b, end);
+    double least;
+    double *y = deviations(b, end, &least);
     double *mser = mem_calloc((size_t)half + 1, sizeof(*mser)); // logs
     double noise = inflation(correlation(&y[half], end - half));
+    // A little variance of their own makes few blocks that happen to agree no better than many; and
+    // differences below the least noise do not count.
+    double own = fmax(OWN_VARIANCE, least);
     double sum = 0;
     double squares = 0;
     double best = DBL_MAX;
@@ -227,8 +234,7 @@ static int cut_find(const struct blocks *b, int end)
         squares += y[d] * y[d];
         if (d <= half) {
             double m = end - d;
-            // A little variance of its own keeps a run of equal values finite.
-            mser[d] = log((fmax(squares - sum * sum / m, 0) + 0.1 * m) / (m * m));
+            mser[d] = log((fmax(squares - sum * sum / m, 0) + own * m) / (m * m));
             best = fmin(best, mser[d]);
         }
     }
@@ -334,19 +340,15 @@ static double step_error(const struct blocks *b, int start, int at, double befor
     return sqrt(var * (1.0 / (at - start) + 1.0 / (b->n - at)));
 }
 
-// Large, lasting, sharp and significant.
+// Large, sharp and significant. A dip that recovers makes what follows look like noise of strong
+// correlation, and is not.
 static bool step_is_real(const struct sums *s, const struct blocks *b, int from, int at,
                          double *ret_ratio)
 {
     int start = step_window(from, at);
-    int mid = at + (b->n - at) / 2;
     double before = median(&b->rate[start], at - start);
     double after = median(&b->rate[at], b->n - at);
-    double sign = after < before ? -1 : 1;
-    double early = sign * (median(&b->rate[at], mid - at) - before);
-    double late = sign * (median(&b->rate[mid], b->n - mid) - before);
-    if (before <= 0 || fabs(after - before) <= STEP_MIN * before ||
-        fmin(early, late) <= STEP_HALVES_MIN * before) {
+    if (before <= 0 || fabs(after - before) <= STEP_MIN * before) {
         return false;
     }
     double error = error_of_level(s, start, at) + error_of_level(s, at, b->n);
@@ -374,7 +376,6 @@ static int step_find(const struct blocks *b, int from, double *ret_ratio)
 
 struct trend {
     double z;      // significance
-    double slope;  // per block
     double change; // from end to end, of the level
 };
 
@@ -422,16 +423,14 @@ static struct trend trend_after(const struct blocks *b, int from)
     double slope = theil_sen(groups, n);
     return (struct trend){
         .z = mann_kendall(groups, n, correlation_of_groups(r, size)),
-        .slope = slope / size,
         .change = level > 0 ? slope * (n - 1) / level : 0,
     };
 }
 
 // The cut, moved on to where no trend follows; -1 when half of the run does not reach that.
 //
-// Only the tail of a warm-up justifies moving: there must be one (cut > 0), and it must flatten. A
-// run that grows or falls throughout would else pass with its later half, where the same slope is
-// harder to see.
+// Only the tail of a warm-up justifies moving, so there must be one (cut > 0): a run that grows or
+// falls throughout would else pass with its later half, where the same slope is harder to see.
 static int trend_end(const struct blocks *b, int cut)
 {
     struct trend whole = trend_after(b, cut);
@@ -441,8 +440,7 @@ static int trend_end(const struct blocks *b, int cut)
     int step = (b->n + TREND_GROUPS_MAX - 1) / TREND_GROUPS_MAX;
     for (int from = cut + step; cut > 0 && from < b->n / 2; from += step) {
         struct trend rest = trend_after(b, from);
-        bool flatter = fabs(rest.slope) <= TREND_FLATTER * fabs(whole.slope);
-        if (flatter && (rest.z <= TREND_Z_CLEAR || fabs(rest.change) <= TREND_MIN)) {
+        if (rest.z <= TREND_Z_CLEAR || fabs(rest.change) <= TREND_MIN) {
             return from;
         }
     }
@@ -493,9 +491,8 @@ void warmup_find(const double *tps, int n, struct warmup *ret)
     struct blocks b = blocks_make(tps, n, (int)seconds, few);
     int cut = cut_find(&b, b.n);
     bool at_limit = cut >= b.n / 2 - 1;
-    // A cut that long may be drawn by a step that comes right after: do not let it hide that.
     double ratio = 1;
-    int step = step_find(&b, at_limit ? 0 : cut, &ratio);
+    int step = step_find(&b, cut, &ratio);
     if (step >= 0) {
         cut = cut_find(&b, step);
     } else if (!at_limit) {

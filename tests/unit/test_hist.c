@@ -314,6 +314,10 @@ static void share_above_divides_one_bucket_evenly(void **state)
         assert_true(fabs(got - (1 - k / 32.0)) < 1e-3);
     }
     hist_clear(h);
+    hist_record(h, 1048576 + 4096); // the values' own range, not the whole bucket's
+    hist_record(h, 1048576 + 8191);
+    assert_near(hist_share_above(h, 1048576 + 6143), 0.5, 1e-12);
+    hist_clear(h);
     hist_record(h, 100);
     hist_record(h, 101);
     assert_true(hist_share_above(h, 100) == 0.5); // strictly above, exact below 256 ns
@@ -542,6 +546,8 @@ static void decode_refuses_inconsistent_histograms(void **state)
              "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff" SUMS_OF_TWO "\x01\x01\x02", -1),
         CASE("sum not a number",
              "\x01\x02\x01\x01\0\0\0\0\0\0\xf8\x7f\0\0\0\0\0\0\0\x40\x01\x01\x02", -1),
+        CASE("squares not a number",
+             "\x01\x02\x01\x01\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\xf8\x7f\x01\x01\x02", -1),
 #undef CASE
     };
     for (size_t i = 0; i < ARR_LEN(cases); i++) {

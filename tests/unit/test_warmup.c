@@ -63,6 +63,11 @@ static double step_at_55(int t, int n, double level)
     return t < 0.55 * n ? 1 : level;
 }
 
+static double step_at_51(int t, int n, double level)
+{
+    return t < 0.51 * n ? 1 : level;
+}
+
 static double ramp_then_step(int t, int n, double seconds)
 {
     return t < 0.7 * n ? ramp(t, n, seconds) : 0.5;
@@ -89,9 +94,15 @@ static double checkpoints(int t, int n, double period)
     return t % (int)period == (int)period - 1 ? 0.2 : 1;
 }
 
-static double long_dip(int t, int n, double level)
+static double dip_at_65(int t, int n, double share)
 {
-    return t >= 0.65 * n && t < 0.75 * n ? level : 1;
+    return t >= 0.65 * n && t < (0.65 + share) * n ? 0.3 : 1;
+}
+
+static double slight_start(int t, int n, double seconds)
+{
+    (void)n;
+    return t < seconds ? 0.995 : 1;
 }
 
 struct tally {
@@ -265,6 +276,7 @@ static void a_late_step_down_is_reported_with_place_and_ratio(void **state)
         {step_at_70, 0.8, 60, 0.03, 0, 3, 39, 45},   {step_at_70, 0.5, 120, 0.1, 0, 3, 81, 87},
         {step_at_70, 0.7, 300, 0.1, 0, 3, 204, 216}, {step_at_70, 0.5, 900, 0.2, 0, 10, 618, 642},
         {step_at_55, 0.5, 120, 0.05, 0, 3, 63, 69},  {step_at_55, 0.5, 300, 0.1, 0, 3, 159, 171},
+        {step_at_51, 0.6, 120, 0.05, 0, 3, 60, 64},  {step_at_51, 0.6, 900, 0.05, 0, 10, 453, 465},
     };
     for (size_t i = 0; i < ARR_LEN(cases); i++) {
         struct tally t = simulate(&cases[i]);
@@ -392,12 +404,31 @@ static void a_dip_that_recovers_is_no_step(void **state)
 {
     (void)state;
     static const struct simulation cases[] = {
-        {long_dip, 0.3, 60, 0.05, 0, 3},
-        {long_dip, 0.3, 120, 0.1, 0, 3},
-        {long_dip, 0.3, 300, 0.05, 0, 3},
-        {long_dip, 0.3, 900, 0.1, 0, 10},
+        {dip_at_65, 0.1, 60, 0.05, 0, 3},
+        {dip_at_65, 0.1, 120, 0.1, 0, 3},
+        {dip_at_65, 0.1, 300, 0.05, 0, 3},
+        {dip_at_65, 0.1, 900, 0.1, 0, 10},
+    };
+    static const struct simulation longer[] = {
+        {dip_at_65, 0.2, 60, 0.05},  {dip_at_65, 0.2, 300, 0.05}, {dip_at_65, 0.2, 900, 0.02},
+        {dip_at_65, 0.25, 60, 0.02}, {dip_at_65, 0.25, 300, 0.1}, {dip_at_65, 0.25, 900, 0.05},
     };
     assert_settled(cases, ARR_LEN(cases), 0.95, 0.95);
+    for (size_t i = 0; i < ARR_LEN(longer); i++) {
+        assert_share(&longer[i], "stepped down", simulate(&longer[i]).stepped, 0, 0.01);
+    }
+}
+
+static void what_does_not_matter_is_left_alone(void **state)
+{
+    (void)state;
+    static const struct simulation cases[] = {
+        {slight_start, 20, 60, 0.0005, 0, 3, .tps = 1e6},
+        {slight_start, 60, 300, 0.0005, 0, 3, .tps = 1e6},
+        {growth, 0.03, 300, 0.005, 0, 3},
+        {growth, 0.03, 900, 0.01, 0, 10},
+    };
+    assert_settled(cases, ARR_LEN(cases), 0.97, 0.97);
 }
 
 static void few_transactions_per_second_are_judged_in_longer_blocks(void **state)
@@ -422,8 +453,8 @@ typedef double draw(struct rng *rng, double *memory);
 
 static double draw_correlated(struct rng *rng, double *memory)
 {
-    *memory = 0.5 * *memory + sqrt(0.75) * draw_normal(rng);
-    return 1 + 0.1 * *memory;
+    *memory = 0.75 * *memory + sqrt(1 - 0.75 * 0.75) * draw_normal(rng);
+    return 1 + 0.08 * *memory;
 }
 
 static double draw_dips(struct rng *rng, double *memory)
@@ -488,6 +519,25 @@ static void other_noise_is_mostly_settled_too(void **state)
                      kept, RUNS);
         }
     }
+}
+
+static void growth_is_seen_through_correlated_noise(void **state)
+{
+    (void)state;
+    static double tps[900];
+    struct rng rng;
+    double memory = 0;
+    int settled = 0;
+    rng_init(&rng, SEED, 78, RNG_DATA);
+    for (int run = 0; run < RUNS; run++) {
+        for (int t = 0; t < 900; t++) {
+            tps[t] = 1000 * growth(t, 900, 0.2) * draw_correlated(&rng, &memory);
+        }
+        struct warmup w;
+        warmup_find(tps, 900, &w);
+        settled += w.settled;
+    }
+    assert_true(settled <= 0.05 * RUNS);
 }
 
 static void runs_without_noise_are_read_exactly(void **state)
@@ -624,8 +674,10 @@ int main(void)
         cmocka_unit_test(a_low_first_second_is_cut_alone),
         cmocka_unit_test(periodic_checkpoints_are_settled),
         cmocka_unit_test(a_dip_that_recovers_is_no_step),
+        cmocka_unit_test(what_does_not_matter_is_left_alone),
         cmocka_unit_test(few_transactions_per_second_are_judged_in_longer_blocks),
         cmocka_unit_test(other_noise_is_mostly_settled_too),
+        cmocka_unit_test(growth_is_seen_through_correlated_noise),
         cmocka_unit_test(runs_without_noise_are_read_exactly),
         cmocka_unit_test(short_and_empty_runs_are_not_judged),
         cmocka_unit_test(the_answer_does_not_depend_on_the_unit),
