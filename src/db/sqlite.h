@@ -18,7 +18,8 @@ enum sqlite_counter {
     SQLITE_COUNTERS
 };
 
-#define SQLITE_FILES 4 // the database, and what SQLite may put beside it
+#define SQLITE_COLUMNS_MAX 64 // of a table that is loaded
+#define SQLITE_FILES       4  // the database, and what SQLite may put beside it
 
 struct sqlite_target {
     struct db_target base;
@@ -64,6 +65,7 @@ struct sqlite_session {
     struct sqlite_busy busy;
     sqlite3_stmt *bulk; // INSERT of the load in progress
     int bulk_columns;
+    uint32_t bulk_widths[SQLITE_COLUMNS_MAX]; // to which text is padded; 0: it is not
     int64_t bulk_rows;
     int calls; // since the counters were last published
     _Atomic uint64_t counters[SQLITE_COUNTERS];

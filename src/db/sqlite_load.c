@@ -9,6 +9,8 @@
 // Rows that ANALYZE reads per index: enough for the planner, and no second pass over the table.
 #define ANALYSIS_LIMIT "1000"
 
+#define CHAR_WIDTH_MAX 10000
+
 static bool is_int_type(const char *type)
 {
     return strcasecmp(type, "int") == 0 || strcasecmp(type, "integer") == 0 ||
@@ -20,11 +22,11 @@ static bool is_int_type(const char *type)
 enum db_class sqlite_create_table(struct db_session *base, const struct db_table *table,
                                   bool with_key, struct db_result *result)
 {
-    struct db_column columns[64];
+    struct db_column columns[SQLITE_COLUMNS_MAX];
     struct db_table copy = *table;
     struct str sql = STR_INIT;
 
-    assert(table->n_columns <= (int)(sizeof(columns) / sizeof(columns[0])));
+    assert(table->n_columns <= SQLITE_COLUMNS_MAX);
     memcpy(columns, table->columns, (size_t)table->n_columns * sizeof(columns[0]));
     copy.columns = columns;
     for (int i = 0; with_key && table->primary_key && i < table->n_columns; i++)
@@ -47,18 +49,59 @@ static enum db_class abandon(struct sqlite_session *session, struct db_result *r
     return result->class;
 }
 
+// N of "char(N)", 0 for any other type. Other engines fill such a column with blanks; SQLite keeps
+// what it is given, and rows of a few bytes instead of a hundred would be another benchmark.
+static uint32_t char_width(const char *type)
+{
+    const char *digits = type + 5;
+    uint32_t width = 0;
+
+    if (strncasecmp(type, "char(", 5) != 0)
+        return 0;
+    for (; *digits >= '0' && *digits <= '9' && width < CHAR_WIDTH_MAX; digits++)
+        width = 10 * width + (uint32_t)(*digits - '0');
+    return *digits == ')' && width <= CHAR_WIDTH_MAX ? width : 0;
+}
+
+// Binds the text with the blanks that its column's type asks for. Width counts bytes: what is
+// loaded is ASCII.
+static int bind_padded(struct sqlite_session *session, int column, const struct db_value *value)
+{
+    struct str *text = &session->text;
+    uint32_t width = session->bulk_widths[column];
+
+    assert(value->type == DB_TEXT && value->text_len < width);
+    str_clear(text);
+    str_reserve(text, width);
+    str_addn(text, value->s, value->text_len);
+    memset(text->buf + text->len, ' ', width - value->text_len);
+    return sqlite3_bind_text(session->bulk, column + 1, text->buf, (int)width, SQLITE_TRANSIENT);
+}
+
+static int bind_row(struct sqlite_session *session, const struct db_value *values)
+{
+    int rc = sqlite_bind(session->bulk, values, session->bulk_columns);
+
+    for (int i = 0; i < session->bulk_columns && rc == SQLITE_OK; i++)
+        if (values[i].type == DB_TEXT && values[i].text_len < session->bulk_widths[i])
+            rc = bind_padded(session, i, &values[i]);
+    return rc;
+}
+
 enum db_class sqlite_bulk_begin(struct db_session *base, const struct db_table *table,
                                 struct db_result *result)
 {
     struct sqlite_session *session = (struct sqlite_session *)base;
     struct str sql = STR_INIT;
 
-    assert(!session->bulk);
+    assert(!session->bulk && table->n_columns <= SQLITE_COLUMNS_MAX);
     if (sqlite_query(base, "BEGIN IMMEDIATE", false, NULL, NULL, result) != DB_OK)
         return result->class;
     str_addf(&sql, "INSERT INTO %s VALUES (", table->name);
-    for (int i = 0; i < table->n_columns; i++)
+    for (int i = 0; i < table->n_columns; i++) {
         str_add(&sql, i ? ",?" : "?");
+        session->bulk_widths[i] = char_width(table->columns[i].type);
+    }
     str_addc(&sql, ')');
     int rc = sqlite3_prepare_v3(session->db, sql.buf, -1, SQLITE_PREPARE_PERSISTENT, &session->bulk,
                                 NULL);
@@ -78,7 +121,7 @@ enum db_class sqlite_bulk_row(struct db_session *base, const struct db_value *va
     struct sqlite_session *session = (struct sqlite_session *)base;
 
     assert(session->bulk);
-    int rc = sqlite_bind(session->bulk, values, session->bulk_columns);
+    int rc = bind_row(session, values);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(session->bulk);
     if (rc != SQLITE_DONE) {

@@ -801,6 +801,40 @@ static void whole_number_key_is_the_tables_own(void **state)
     db_close(target);
 }
 
+static void fixed_width_text_is_loaded_with_its_blanks(void **state)
+{
+    static const struct db_column columns[] = {
+        {"id", "int", true}, {"fixed", "char(6)", false}, {"free", "varchar(6)", false}};
+    static const struct db_table table = {
+        .name = "t", .columns = columns, .n_columns = 3, .primary_key = "id"};
+    static const struct {
+        const char *text, *fixed; // given for both columns, and what the first then holds
+    } cases[] = {{"", "      "}, {"ab", "ab    "}, {"abcdef", "abcdef"}, {"abcdefg", "abcdefg"}};
+    struct db_target *target = open_ok("sqlite:x.db", true);
+    struct db_session *session = connect_ok(target, 0);
+    struct db_result result;
+
+    (void)state;
+    assert_int_equal(db_create_table(session, &table, true, &result), DB_OK);
+    assert_int_equal(db_bulk_begin(session, &table, &result), DB_OK);
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct db_value text = {
+            .type = DB_TEXT, .s = cases[i].text, .text_len = (uint32_t)strlen(cases[i].text)};
+        struct db_value row[3] = {{.type = DB_INT, .i = (int64_t)i}, text, text};
+        assert_int_equal(db_bulk_row(session, row, &result), DB_OK);
+    }
+    assert_int_equal(db_bulk_end(session, &result), DB_OK);
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        char *sql = mem_printf("SELECT fixed, free FROM t WHERE id = %zu", i);
+        assert_int_equal(db_query(session, sql, true, &result), DB_OK);
+        assert_string_equal(db_row_value(session, 0).s, cases[i].fixed);
+        assert_string_equal(db_row_value(session, 1).s, cases[i].text);
+        free(sql);
+    }
+    db_disconnect(session);
+    db_close(target);
+}
+
 static void facts_tell_what_decides_durability(void **state)
 {
     struct db_target *target =
@@ -855,6 +889,7 @@ int main(void)
         TEST(read_only_target_refuses_writes),
         TEST(prepared_statement_is_one_statement),
         TEST(whole_number_key_is_the_tables_own),
+        TEST(fixed_width_text_is_loaded_with_its_blanks),
         TEST(facts_tell_what_decides_durability),
     };
 
