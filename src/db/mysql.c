@@ -360,6 +360,9 @@ static enum db_class connect_session(struct db_session *base, struct db_result *
     if (mysql_errno(s->mysql) != 0)
         return fail_with(mysql_errno(s->mysql), mysql_sqlstate(s->mysql), mysql_error(s->mysql),
                          true, result);
+    if (mysqldb_target(base)->needs_tls && !mysql_get_ssl_cipher(s->mysql))
+        return db_fail(result, DB_DENIED, "2026",
+                       "the server does not offer TLS, which ssl=1 needs");
     mysqldb_infile_install(s->mysql, s);
     mysqldb_cancel_init(s);
     // Without this a statement outside BEGIN would open a transaction that nobody commits.

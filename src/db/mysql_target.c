@@ -257,6 +257,16 @@ static int find_account(struct mysqldb_target *t, struct err *err)
     return 0;
 }
 
+// Whoever names certificates wants TLS. To the library all this is a mere offer to the server: the
+// session looks whether it was taken.
+static void find_tls(struct mysqldb_target *t)
+{
+    for (int i = P_SSL_CA; i <= P_SSL_VERIFY; i++)
+        t->needs_tls = t->needs_tls || t->values[i].told;
+    if (t->values[P_SSL].told)
+        t->needs_tls = t->values[P_SSL].number != 0;
+}
+
 static int find_engine(struct mysqldb_target *t, struct err *err)
 {
     t->engine_told = t->values[P_ENGINE].told;
@@ -290,6 +300,7 @@ int mysqldb_open(struct db_target *base, struct err *err)
     if (parse_params(t, err) < 0 || find_place(t, err) < 0 || find_database(t, err) < 0 ||
         find_account(t, err) < 0 || find_engine(t, err) < 0)
         return -1;
+    find_tls(t);
     return 0;
 }
 
@@ -352,10 +363,8 @@ static void apply_url(const struct mysqldb_target *t, MYSQL *mysql)
     unsigned local_infile = 1; // ours reads from memory only (mysqldb_infile_install)
     unsigned tcp = MYSQL_PROTOCOL_TCP, socket = MYSQL_PROTOCOL_SOCKET;
 
-    // Whoever names certificates wants TLS; the library takes it as a mere offer.
-    for (int i = P_SSL_CA; i <= P_SSL_VERIFY; i++)
-        if (values[i].told)
-            mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &yes);
+    if (t->needs_tls)
+        mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &yes);
     for (int i = 0; i < P_COUNT; i++)
         if (values[i].told)
             apply_value(mysql, &rows[i], &values[i]);

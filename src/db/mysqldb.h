@@ -65,6 +65,7 @@ struct mysqldb_target {
     const char *user, *password, *database;      // NULL: likewise; borrowed
     const char *socket;                          // NULL: likewise; borrowed
     bool force_tcp;                              // localhost:PORT means the port
+    bool needs_tls;                              // the URL asks for it
     struct mysqldb_engine engine;                // as asked, corrected by the server if unknown
     char *engine_name;
     bool engine_told;            // in the URL: the server is asked whether it has it
