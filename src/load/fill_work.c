@@ -307,6 +307,7 @@ static void watch(struct fill_work *w, const struct fill_options *options)
             wait_a_little(w);
     }
     pthread_mutex_unlock(&w->lock);
+    tick(w, options, what.buf, (double)(clock_now_ns(&clock_system) - start_ns) / NS_PER_S);
     str_release(&what);
 }
 

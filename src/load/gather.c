@@ -80,7 +80,7 @@ static void explain_steadiness(struct result *r, const struct warmup *w, int fro
 {
     r->steady = w->settled && !w->stepped_down && !w->too_short;
     if (w->too_short)
-        r->steady_why = mem_printf("too short to tell: %d whole seconds after the warm-up", n);
+        r->steady_why = mem_printf("too short to tell: %d whole second%s", n, n == 1 ? "" : "s");
     else if (w->stepped_down)
         r->steady_why = mem_printf("fell to %.2f at %d s", w->step_ratio, from_s + w->step_at_s);
     else if (!w->settled)
