@@ -9,6 +9,7 @@
 #include "db/db.h"
 
 struct db_driver;
+struct db_wire_codec;
 
 // Base of a target; a driver's own target struct has it as the first member.
 struct db_target {
@@ -46,7 +47,7 @@ void db_statement_expand(const struct db_statement *statement, const struct db_v
 struct db_driver {
     const char *name;           // "postgres": what --version and db_engine() say
     const char *const *schemes; // NULL-terminated, lower case: {"postgres", "postgresql", NULL}
-    const char *const *loops;   // NULL-terminated: {"threads", NULL}
+    const char *const *loops;   // NULL-terminated: {"threads", NULL}, "ring" if wire is filled
     const char *params_help;    // one line for `prony run --help`-like texts
     enum db_placeholder placeholder;
     unsigned caps; // starting value; open may take away or add
@@ -82,6 +83,9 @@ struct db_driver {
     // The layer has set every field to its "unknown" value, and the engine to the driver's name.
     void (*describe)(struct db_session *session, struct db_facts *facts);
     void (*sample)(struct db_session *session, struct kvs *counters); // optional
+
+    // Optional: the protocol for the ring, which then stands among the loops.
+    const struct db_wire_codec *wire;
 };
 
 // The table (db/drivers.c), NULL-terminated, in the order shown to users.

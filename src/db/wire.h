@@ -45,11 +45,12 @@ struct db_wire_codec {
     size_t state_size; // zeroed bytes the layer allocates for a wire
 
     // Builds the state from what the session negotiated and sets fd and tls. -1: not possible, why
-    // says so in words ("the connection is compressed"). Sends nothing.
+    // says so in words ("the connection is compressed"), and nothing is left to release. Sends
+    // nothing.
     int (*adopt)(struct db_wire *wire, char *why, size_t size);
 
     // Frees what adopt and later calls allocated; gives the library its transport back. Sends
-    // nothing.
+    // nothing. With requests still open it marks the wire as broken.
     void (*release)(struct db_wire *wire);
 
     // Appends the bytes of one request to out. The protocol is the target's. The first use of a
@@ -102,9 +103,12 @@ static inline enum db_wire_progress db_wire_feed(struct db_wire *wire, const cha
 // ---- TLS (db/wire_tls.c): only when wire->tls is set
 
 // Encrypts what stands in plain (and clears it), appending to out. Negative when the TLS layer
-// failed.
+// failed; as with db_wire_open, a feed of nothing (n == 0) then fills a result that says why.
 int db_wire_seal(struct db_wire *wire, struct str *plain, struct str *out);
 
 // Decrypts received bytes, appending to plain; may append to out what TLS itself must send.
 int db_wire_open(struct db_wire *wire, const char *bytes, size_t n, struct str *plain,
                  struct str *out);
+
+// What went wrong in the TLS layer, or NULL: for codecs.
+const char *db_wire_tls_error(const struct db_wire *wire);

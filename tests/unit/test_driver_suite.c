@@ -1,7 +1,8 @@
 // One suite for all drivers: what the contract in db/db.h promises, whatever the engine. Runs on
 // null and sqlite; real servers are added by URL in the environment variable PRONY_TEST_TARGETS
-// (separated by blanks). Every target runs once per protocol it distinguishes. Tables are named
-// after the process and dropped at the end. Cases ask for capabilities, never for a name.
+// (separated by blanks). Every target runs once per protocol it distinguishes, and once more where
+// its engine has a wire codec: through that (wire_loop.h). Tables are named after the process and
+// dropped at the end. Cases ask for capabilities, never for a name.
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
@@ -21,6 +22,7 @@
 #include "base/mem.h"
 #include "db/db.h"
 #include "db/driver.h"
+#include "wire_loop.h"
 
 #define SEED         20261204
 #define N_STATEMENTS 8
@@ -33,6 +35,7 @@ static const char *const protocol_names[] = {
 struct subject {
     char *url;
     enum db_protocol protocol;
+    bool by_wire;
     char table[64];
     // while a case runs:
     struct db_target *target;
@@ -234,6 +237,8 @@ static int setup(void **state)
         print_error("%s\n", err.text);
         return -1;
     }
+    if (s->by_wire)
+        wire_loop_wrap(s->target);
     db_set_statements(s->target, N_STATEMENTS, s->protocol);
     if (db_connect(s->target, 0, &s->session, &s->result) != DB_OK) {
         print_error("%s\n", s->result.message);
@@ -897,6 +902,31 @@ struct plan {
     size_t n_subjects, cap_subjects;
 };
 
+static void add_subject(struct plan *plan, const struct db_target *target, const char *url,
+                        enum db_protocol protocol, bool by_wire)
+{
+    struct subject *s = mem_calloc(1, sizeof(*s));
+    unsigned caps = db_caps(target);
+
+    s->url = mem_strdup(url);
+    s->protocol = protocol;
+    s->by_wire = by_wire;
+    snprintf(s->table, sizeof(s->table), "prony_suite_%d", (int)getpid());
+    *ARR_PUSH(plan->subjects, plan->n_subjects, plan->cap_subjects) = s;
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        if ((caps & cases[i].needs) != cases[i].needs || (caps & cases[i].excludes))
+            continue;
+        *ARR_PUSH(plan->items, plan->n, plan->cap) = (struct CMUnitTest){
+            .name = mem_printf("%s: %s, %s%s", cases[i].name, db_display(target),
+                               protocol_names[protocol], by_wire ? ", by wire" : ""),
+            .test_func = cases[i].function,
+            .setup_func = setup,
+            .teardown_func = teardown,
+            .initial_state = s,
+        };
+    }
+}
+
 static void add_target(struct plan *plan, const char *url)
 {
     struct db_open_options options = {.clock = &clock_system, .create_missing = true};
@@ -907,27 +937,10 @@ static void add_target(struct plan *plan, const char *url)
         print_error("%s\n", err.text);
         exit(1);
     }
-    unsigned caps = db_caps(target);
-    int first = caps & DB_CAP_PREPARED ? DB_SIMPLE : DB_PREPARED;
-    for (int protocol = first; protocol <= DB_PREPARED; protocol++) {
-        struct subject *s = mem_calloc(1, sizeof(*s));
-        s->url = mem_strdup(url);
-        s->protocol = (enum db_protocol)protocol;
-        snprintf(s->table, sizeof(s->table), "prony_suite_%d", (int)getpid());
-        *ARR_PUSH(plan->subjects, plan->n_subjects, plan->cap_subjects) = s;
-        for (size_t i = 0; i < ARR_LEN(cases); i++) {
-            if ((caps & cases[i].needs) != cases[i].needs || (caps & cases[i].excludes))
-                continue;
-            *ARR_PUSH(plan->items, plan->n, plan->cap) = (struct CMUnitTest){
-                .name = mem_printf("%s: %s, %s", cases[i].name, db_display(target),
-                                   protocol_names[protocol]),
-                .test_func = cases[i].function,
-                .setup_func = setup,
-                .teardown_func = teardown,
-                .initial_state = s,
-            };
-        }
-    }
+    int first = db_caps(target) & DB_CAP_PREPARED ? DB_SIMPLE : DB_PREPARED;
+    for (int by_wire = 0; by_wire <= (target->driver->wire != NULL); by_wire++)
+        for (int protocol = first; protocol <= DB_PREPARED; protocol++)
+            add_subject(plan, target, url, (enum db_protocol)protocol, by_wire);
     db_close(target);
 }
 
