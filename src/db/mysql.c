@@ -41,18 +41,36 @@ enum db_class mysqldb_fail(struct mysqldb_session *s, struct db_result *result)
 {
     fail_with(mysql_errno(s->mysql), mysql_sqlstate(s->mysql), mysql_error(s->mysql), false,
               result);
+    if (result->class == DB_LOST)
+        s->base.lost = true; // describe and sample give no class to the layer
     result->in_transaction = mysqldb_in_transaction(s);
     return result->class;
 }
 
+enum mysqldb_locks mysqldb_locks(enum db_kind kind, const char *sql)
+{
+    switch (kind) {
+    case DB_KIND_BEGIN: // BEGIN and LOCK TABLES both let go of earlier locks
+        return text_first_word_is(sql, "lock") ? MYSQLDB_LOCKS_TAKEN : MYSQLDB_LOCKS_GONE;
+    case DB_KIND_COMMIT: // COMMIT keeps them
+        return text_first_word_is(sql, "unlock") ? MYSQLDB_LOCKS_GONE : MYSQLDB_LOCKS_KEPT;
+    case DB_KIND_ROLLBACK:
+        return MYSQLDB_LOCKS_LEFT;
+    default:
+        return MYSQLDB_LOCKS_KEPT;
+    }
+}
+
 void mysqldb_note_locks(struct mysqldb_session *s, enum db_kind kind, const char *sql)
 {
-    if (kind == DB_KIND_BEGIN) { // BEGIN and LOCK TABLES both let go of earlier locks
-        s->tables_locked = text_first_word_is(sql, "lock");
-    } else if (kind == DB_KIND_COMMIT && s->tables_locked) {
-        s->tables_locked = !text_first_word_is(sql, "unlock"); // COMMIT keeps them
-    } else if (kind == DB_KIND_ROLLBACK && s->tables_locked) {
-        static const char unlock[] = "UNLOCK TABLES";
+    enum mysqldb_locks locks = mysqldb_locks(kind, sql);
+
+    if (locks == MYSQLDB_LOCKS_TAKEN) {
+        s->tables_locked = true;
+    } else if (locks == MYSQLDB_LOCKS_GONE) {
+        s->tables_locked = false;
+    } else if (locks == MYSQLDB_LOCKS_LEFT && s->tables_locked) {
+        static const char unlock[] = MYSQLDB_UNLOCK;
         s->tables_locked = mysql_real_query(s->mysql, unlock, sizeof(unlock) - 1) != 0;
     }
 }
@@ -109,9 +127,9 @@ void mysqldb_row_release(struct mysqldb_row *row)
     *row = (struct mysqldb_row){.bytes = STR_INIT};
 }
 
-enum db_type mysqldb_field_type(const MYSQL_FIELD *field)
+enum db_type mysqldb_type(enum enum_field_types type)
 {
-    switch (field->type) {
+    switch (type) {
     case MYSQL_TYPE_TINY:
     case MYSQL_TYPE_SHORT:
     case MYSQL_TYPE_INT24:
@@ -126,37 +144,26 @@ enum db_type mysqldb_field_type(const MYSQL_FIELD *field)
     }
 }
 
-// A value of the text protocol; numbers that do not fit stay text.
-static void keep_text_value(struct mysqldb_row *row, const MYSQL_FIELD *column, const char *text,
-                            size_t len)
+void mysqldb_row_parse(struct mysqldb_row *row, const char *name, enum db_type type,
+                       const char *bytes, size_t len)
 {
-    struct mysqldb_field *field = mysqldb_row_add(row, column->name);
+    struct mysqldb_field *field = mysqldb_row_add(row, name);
     char *end = NULL;
 
-    if (!text)
+    if (!bytes)
         return;
+    mysqldb_row_text(row, field, bytes, len);
+    const char *text = row->bytes.buf + field->text; // now with an end
     errno = 0;
-    switch (mysqldb_field_type(column)) {
-    case DB_INT: {
+    if (type == DB_INT) {
         long long i = strtoll(text, &end, 10);
-        if (errno == 0 && end > text && *end == '\0') {
+        if (errno == 0 && end == text + len && len > 0)
             field->value = (struct db_value){.type = DB_INT, .i = i};
-            return;
-        }
-        break;
-    }
-    case DB_DOUBLE: {
+    } else if (type == DB_DOUBLE) {
         double d = strtod(text, &end);
-        if (end > text && *end == '\0') {
+        if (end == text + len && len > 0)
             field->value = (struct db_value){.type = DB_DOUBLE, .d = d};
-            return;
-        }
-        break;
     }
-    default:
-        break;
-    }
-    mysqldb_row_text(row, field, text, len);
 }
 
 static void keep_text_row(struct mysqldb_row *row, MYSQL_RES *res, MYSQL_ROW values)
@@ -167,7 +174,8 @@ static void keep_text_row(struct mysqldb_row *row, MYSQL_RES *res, MYSQL_ROW val
 
     mysqldb_row_begin(row, n);
     for (int i = 0; i < n; i++)
-        keep_text_value(row, &columns[i], values[i], lengths[i]);
+        mysqldb_row_parse(row, columns[i].name, mysqldb_type(columns[i].type), values[i],
+                          lengths[i]);
     mysqldb_row_end(row);
 }
 

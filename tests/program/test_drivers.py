@@ -5,6 +5,8 @@ These are unit test programs; here they get the servers that they cannot start t
 import subprocess
 from urllib.parse import quote
 
+import pytest
+
 from harness.runner import find_binary
 
 
@@ -25,9 +27,17 @@ def test_the_shared_suite_holds_on_postgres(prony, postgres):
     run(prony, "test_driver_suite", postgres_url(postgres))
 
 
-def test_the_shared_suite_holds_on_mariadb(prony, mariadb):
-    run(prony, "test_driver_suite", mariadb.url(mariadb.new_database()))
+@pytest.mark.parametrize("engine", ["innodb", "myisam", "aria"])
+def test_the_shared_suite_holds_on_mariadb(prony, mariadb, engine):
+    """Also the tables that the suite makes by plain CREATE TABLE are of that engine."""
+    url = mariadb.url(mariadb.new_database(), engine=engine,
+                      init_command=quote(f"SET SESSION default_storage_engine={engine}", safe=""))
+    run(prony, "test_driver_suite", url)
 
 
 def test_the_postgres_driver_holds_on_postgres(prony, postgres):
     run(prony, "test_postgres_server", postgres_url(postgres))
+
+
+def test_the_mysql_driver_holds_on_mariadb(prony, mariadb):
+    run(prony, "test_mysql_server", mariadb.url(mariadb.new_database(), user="root"))
