@@ -35,8 +35,6 @@ void mysqldb_handles_make(struct mysqldb_session *s)
 {
     s->n_handles = s->base.target->options.n_statements;
     s->handles = mem_calloc((size_t)s->n_handles, sizeof(*s->handles));
-    if (s->n_handles > 0)
-        s->binder = mem_calloc(1, sizeof(*s->binder));
 }
 
 static void handle_drop(struct mysqldb_handle *handle)
@@ -140,10 +138,12 @@ static void bind_one(struct mysqldb_binder *binder, int k, enum db_type type,
 static int bind_params(struct mysqldb_session *s, struct mysqldb_handle *handle,
                        const struct db_value *params, int n)
 {
-    struct mysqldb_binder *binder = s->binder;
     bool again = !handle->bound;
 
     assert(n <= DB_PARAMS_MAX);
+    if (!s->binder && n > 0) // at the first need: sessions of the ring have none
+        s->binder = mem_calloc(1, sizeof(*s->binder));
+    struct mysqldb_binder *binder = s->binder;
     for (int k = 0; k < n; k++) {
         const struct db_value *param = &params[k];
         binder->slots[k].null = param->type == DB_NULL;
@@ -211,7 +211,7 @@ static int keep_column(MYSQL_STMT *stmt, unsigned column, const MYSQL_FIELD *met
                        struct mysqldb_row *row)
 {
     struct mysqldb_field *field = mysqldb_row_add(row, meta->name);
-    enum db_type type = mysqldb_field_type(meta);
+    enum db_type type = mysqldb_type(meta->type);
     bool is_unsigned = (meta->flags & UNSIGNED_FLAG) != 0;
     struct db_value value = {.type = type};
     my_bool null = 0, cut = 0;

@@ -10,6 +10,7 @@
 //   mysql_facts.c    describe
 //   mysql_sample.c   counters
 //   mysql_errors.c   error number -> class
+//   mysql_wire*.c    the codec for the ring (mysql_wire.h)
 //
 // Every function that fills a struct db_result expects it reset (DB_OK, "") and returns its class.
 #pragma once
@@ -159,19 +160,32 @@ enum db_class mysqldb_run(struct mysqldb_session *s, const char *sql, struct db_
 bool mysqldb_ask(struct mysqldb_session *s, const char *sql, int column, struct str *value,
                  struct str *why);
 
-// What a statement that went well means for locked tables; ROLLBACK lets go of them too.
+// What a statement that went well does to LOCK TABLES.
+enum mysqldb_locks {
+    MYSQLDB_LOCKS_KEPT,
+    MYSQLDB_LOCKS_TAKEN,
+    MYSQLDB_LOCKS_GONE,
+    MYSQLDB_LOCKS_LEFT, // those in force must be let go by MYSQLDB_UNLOCK
+};
+#define MYSQLDB_UNLOCK "UNLOCK TABLES"
+enum mysqldb_locks mysqldb_locks(enum db_kind kind, const char *sql);
+
+// Acts on that: ROLLBACK lets go of locked tables too.
 void mysqldb_note_locks(struct mysqldb_session *s, enum db_kind kind, const char *sql);
 
-// Building the kept row: begin, one add per column, end.
+// Building the kept row: begin, one add or parse per column, end.
 void mysqldb_row_begin(struct mysqldb_row *row, int n);
 struct mysqldb_field *mysqldb_row_add(struct mysqldb_row *row, const char *name);
 void mysqldb_row_text(struct mysqldb_row *row, struct mysqldb_field *field, const char *text,
                       size_t len);
+// A value of the text protocol, not terminated (NULL: NULL). Numbers that do not fit stay text.
+void mysqldb_row_parse(struct mysqldb_row *row, const char *name, enum db_type type,
+                       const char *bytes, size_t len);
 void mysqldb_row_end(struct mysqldb_row *row);
 void mysqldb_row_release(struct mysqldb_row *row);
 
 // DB_INT, DB_DOUBLE or DB_TEXT: how a column's values are given, alike in every protocol.
-enum db_type mysqldb_field_type(const MYSQL_FIELD *field);
+enum db_type mysqldb_type(enum enum_field_types type);
 
 // ---- mysql_stmt.c
 
