@@ -41,6 +41,10 @@ enum db_class db_fail(struct db_result *result, enum db_class class, const char 
 void db_statement_expand(const struct db_statement *statement, const struct db_value *params,
                          struct str *out);
 
+// The same behind what out holds.
+void db_statement_append(const struct db_statement *statement, const struct db_value *params,
+                         struct str *out);
+
 // Each slot: called from any thread but one at a time per session, may block, required unless
 // "optional" is said. Results are preset to DB_OK and zero by the layer; a driver fills what
 // differs.

@@ -129,13 +129,12 @@ enum db_kind db_statement_kind(const char *sql)
     return kind;
 }
 
-void db_statement_expand(const struct db_statement *statement, const struct db_value *params,
+void db_statement_append(const struct db_statement *statement, const struct db_value *params,
                          struct str *out)
 {
     char buf[DB_VALUE_TEXT_MAX];
 
     assert(statement->n_params >= 0 && statement->n_params <= DB_PARAMS_MAX);
-    str_clear(out);
     for (int i = 0; i < statement->n_params; i++) {
         int len;
         const char *text = db_value_text(&params[i], buf, &len);
@@ -146,6 +145,13 @@ void db_statement_expand(const struct db_statement *statement, const struct db_v
             str_addn(out, "NULL", 4);
     }
     str_add(out, statement->pieces[statement->n_params]);
+}
+
+void db_statement_expand(const struct db_statement *statement, const struct db_value *params,
+                         struct str *out)
+{
+    str_clear(out);
+    db_statement_append(statement, params, out);
 }
 
 void db_create_table_sql(const struct db_table *table, bool with_key, const char *suffix,
