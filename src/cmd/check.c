@@ -40,7 +40,7 @@ static int check_balances(struct setup *setup, bool quiet, struct err *err)
 
     enum db_class class = db_connect(setup->target, -1, &session, &answer);
     if (class != DB_OK)
-        return setup_connect_error(setup->target, class, &answer, err);
+        return setup_connect_error(setup->target, &answer, err);
     int rc = fill_check(session, schema, balances, &equal, err);
     db_disconnect(session);
     if (rc < 0)

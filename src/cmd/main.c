@@ -38,7 +38,7 @@ static void print_version(void)
     printf("prony %s\nengines:", PRONY_VERSION);
     for (const char *const *engine = db_engines(); *engine; engine++)
         printf(" %s", *engine);
-    printf("\nloops: threads\nsqlite library: %s\n", sqlite3_libversion());
+    printf("\nloops: ring-uring ring-epoll threads\nsqlite library: %s\n", sqlite3_libversion());
 }
 
 // Sections of the manual for every command, from the same rows that parse and help.

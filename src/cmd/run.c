@@ -89,7 +89,7 @@ static void make_plan(struct run *run)
         .workload = run->setup.workload,
         .clients = (int)o->clients,
         .threads = (int)o->threads,
-        .loop = "threads",
+        .loop = run_loops[o->loop],
         .protocol = (enum db_protocol)o->protocol,
         .time_ns = o->time_ns,
         .transactions = o->transactions,
@@ -245,7 +245,8 @@ static void fill_record(struct run *run, int argc, char **argv)
     storage_record(&run->store_place, "store", &result->environment);
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
-        kvs_add(&result->environment, key, facts->settings.items[i].value);
+        const char *value = facts->settings.items[i].value;
+        kvs_add(&result->environment, key, value[0] ? value : "''"); // set to nothing
         free(key);
     }
 }

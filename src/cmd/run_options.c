@@ -12,7 +12,7 @@
 
 static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
 static const char *const arrivals[] = {"poisson", "even", NULL};
-const char *const run_loops[] = {"auto", "threads", NULL};
+const char *const run_loops[] = {"auto", "ring-uring", "ring-epoll", "threads", NULL};
 
 // ---- values with words of their own
 
@@ -131,7 +131,7 @@ static const struct opt_row rows[] = {
     {"seed", 0, OPT_CUSTOM, AT(seed), "random", .arg = "N", .parse = parse_seed,
      .print = print_seed, .help = "makes random choices repeatable"},
     {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
-     .help = "what drives the clients: auto or threads"},
+     .help = "what drives the clients: auto, ring-uring, ring-epoll, threads"},
 
     {"progress", 'P', OPT_DURATION, AT(progress_ns), NULL, 0, 86400, .arg = "DURATION",
      .group = "Output", .unrecorded = true, .help = "print a line each so often"},

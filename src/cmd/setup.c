@@ -3,34 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "load/connect_error.h"
 
-int setup_connect_error(const struct db_target *target, enum db_class class,
-                        const struct db_result *result, struct err *err)
+int setup_connect_error(struct db_target *target, const struct db_result *result, struct err *err)
 {
-    const char *remedy = "";
-
-    switch (class) {
-    case DB_UNAVAILABLE:
-        remedy = "; is the server running, and does the target name its host or socket?";
-        break;
-    case DB_DENIED:
-        remedy = "; check user and password (a password file or option file keeps it out of the "
-                 "command line)";
-        break;
-    case DB_NO_DATABASE:
-        remedy = "; create it first, or name another one in the target";
-        break;
-    case DB_TOO_MANY:
-        remedy = "; raise the server's connection limit or wait for others to leave";
-        break;
-    default:
-        break;
-    }
-    return err_set(err, ERR_USAGE, "%s: %s%s", db_display(target), result->message, remedy);
+    return connect_error(&(struct connect_failure){.target = target, .result = result}, err);
 }
 
 // debug() in scripts speaks on stderr, as pgbench's does.
@@ -76,7 +58,7 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
 
     enum db_class class = db_connect(setup->target, -1, &session, &result);
     if (class != DB_OK)
-        return setup_connect_error(setup->target, class, &result, err);
+        return setup_connect_error(setup->target, &result, err);
     db_describe(session, &setup->facts);
     int rc = 0;
     if (!(db_caps(setup->target) & DB_CAP_HOLLOW))
@@ -120,6 +102,23 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
     return 0;
 }
 
+// MySQL's tables may lie in another storage engine than the target asks for: results under the
+// wrong name would be a lie, and statements would follow capabilities that the tables do not have.
+static int check_table_engine(const struct setup *setup, struct err *err)
+{
+    const char *asked = kvs_get(&setup->facts.settings, "engine");
+    const char *is = kvs_get(&setup->facts.settings, "table_engine");
+    const char *target = db_display(setup->target);
+
+    if (!asked || !is || strncmp(is, "unknown", 7) == 0 || strcasecmp(asked, is) == 0)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "engine=%s: the tables of %s in %s are of %s: name that in the target, or make "
+                   "them again with `prony init '%s' %s -s %lld`",
+                   asked, setup->builtin->name, target, is, target, setup->builtin->name,
+                   (long long)setup->scale);
+}
+
 static int check_tables(const struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     const char *target = db_display(setup->target);
@@ -144,7 +143,7 @@ static int check_tables(const struct setup *setup, const struct setup_wish *wish
                        "or make them again with `prony init '%s' %s -s %lld`",
                        (long long)wish->scale, name, target, (long long)setup->look.scale, target,
                        name, (long long)wish->scale);
-    return 0;
+    return check_table_engine(setup, err);
 }
 
 int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err)

@@ -49,5 +49,4 @@ int setup_check_run(const struct setup *setup, const struct setup_wish *wish, st
 void setup_close(struct setup *setup);
 
 // A connection failure in words with the remedy for its class. Returns -1.
-int setup_connect_error(const struct db_target *target, enum db_class class,
-                        const struct db_result *result, struct err *err);
+int setup_connect_error(struct db_target *target, const struct db_result *result, struct err *err);

@@ -340,8 +340,6 @@ struct result *gather_result(const struct gather *g)
     r->workload_hash = mem_strdup(plan->workload->source_hash);
     r->scale = plan->workload->scale;
     r->clients = plan->clients;
-    r->threads = plan->clients; // the threads loop has one for each
-    r->loop = mem_strdup(plan->loop);
     r->protocol = mem_strdup(protocols[plan->protocol]);
     r->seed = plan->seed;
     r->rate_tps = plan->rate_tps;

@@ -20,6 +20,6 @@ struct gather {
     int n_abandoned;
 };
 
-// Never fails; the result passes result_check. CPU time, boot id and real times are the caller's to
-// add.
+// Never fails; the result passes result_check. Loop, threads, CPU time, boot id and real times are
+// the caller's to add.
 struct result *gather_result(const struct gather *g);

@@ -20,7 +20,7 @@ struct plan {
     const struct workload *workload;
     int clients;
     int threads;      // of the ring; the threads loop has one per client
-    const char *loop; // "threads"
+    const char *loop; // "auto" or a name (load/loop.h)
     enum db_protocol protocol;
     int64_t time_ns;      // 0: by transactions
     int64_t transactions; // per client; 0: by time

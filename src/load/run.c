@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "load/gather.h"
+#include "load/loop.h"
 #include "load/seconds.h"
 #include "load/shared.h"
-#include "load/threads.h"
 #include "load/txlog.h"
 
 #define WATCH_EVERY_NS  (50 * NS_PER_MS) // how soon *stop is noticed
@@ -29,7 +29,7 @@ struct run {
     const struct run_hooks *hooks;
     struct shared *shared;
     struct seconds seconds;
-    struct threads *threads;
+    struct loop *loop;
     struct txlog *log;
     int64_t start_ns;
     int64_t tick_due_ns, collect_due_ns, cancel_due_ns;
@@ -43,7 +43,9 @@ struct run {
 
 static const struct client *client_at(const void *arg, int i)
 {
-    return threads_client(arg, i);
+    const struct loop *loop = arg;
+
+    return loop->ops->client(loop, i);
 }
 
 static int64_t now_ns(const struct run *run)
@@ -58,7 +60,7 @@ static struct totals sum_totals(const struct run *run)
     struct totals sum = {0};
 
     for (int i = 0; i < run->plan->clients; i++) {
-        const struct client *c = threads_client(run->threads, i);
+        const struct client *c = run->loop->ops->client(run->loop, i);
         sum.done += atomic_load_explicit(&c->done, memory_order_relaxed);
         sum.errors += atomic_load_explicit(&c->errors, memory_order_relaxed);
         sum.retries += atomic_load_explicit(&c->retries, memory_order_relaxed);
@@ -112,7 +114,7 @@ static void collect_and_tick(struct run *run, int64_t now)
 
     if (now < run->collect_due_ns && now < run->tick_due_ns)
         return;
-    threads_collect(run->threads);
+    run->loop->ops->collect(run->loop);
     while (run->collect_due_ns <= now)
         run->collect_due_ns += NS_PER_S;
     if (now < run->tick_due_ns)
@@ -137,10 +139,10 @@ static void end_now(struct run *run)
         if (end_ns >= shared_end_ns(shared))
             return;
         atomic_store(&shared->end_ns, end_ns);
-        threads_wake(run->threads);
+        run->loop->ops->wake(run->loop);
     } while (now_ns(run) >= end_ns);
     atomic_store(&shared->cut_ns, end_ns + run->plan->finish_for_ns);
-    threads_wake(run->threads);
+    run->loop->ops->wake(run->loop);
 }
 
 static void heed_stop(struct run *run)
@@ -157,7 +159,7 @@ static void heed_stop(struct run *run)
         int64_t cut_ns = now > end_ns ? now : end_ns;
         if (cut_ns < shared_cut_ns(run->shared))
             atomic_store(&run->shared->cut_ns, cut_ns);
-        threads_wake(run->threads);
+        run->loop->ops->wake(run->loop);
     }
     run->stop = stop;
 }
@@ -170,9 +172,9 @@ static void press_on(struct run *run, int64_t now)
     if (now < cut_ns || now < run->cancel_due_ns)
         return;
     run->cancel_due_ns = now + CANCEL_AGAIN_NS;
-    threads_cancel(run->threads);
+    run->loop->ops->cancel(run->loop);
     if (now - cut_ns >= (run->stop >= 2 ? HANG_STOP_NS : HANG_NS))
-        run->n_abandoned += threads_abandon(run->threads);
+        run->n_abandoned += run->loop->ops->abandon(run->loop);
 }
 
 static int64_t earliest(const int64_t *times, int n)
@@ -187,7 +189,7 @@ static int64_t earliest(const int64_t *times, int n)
 
 static void watch(struct run *run)
 {
-    while (threads_running(run->threads) > 0) {
+    while (run->loop->ops->running(run->loop) > 0) {
         heed_stop(run);
         int64_t now = now_ns(run);
         collect_and_tick(run, now);
@@ -197,9 +199,9 @@ static void watch(struct run *run)
         int64_t until_ns = earliest(wake, sizeof(wake) / sizeof(wake[0]));
         if (until_ns <= now) // the cut has passed
             until_ns = now + WATCH_EVERY_NS;
-        threads_wait(run->threads, until_ns);
+        run->loop->ops->wait(run->loop, until_ns);
     }
-    threads_join(run->threads);
+    run->loop->ops->join(run->loop);
 }
 
 // When the load really ended: at its end, or when the last client had nothing more to do.
@@ -208,7 +210,7 @@ static int64_t true_end_ns(const struct run *run)
     int64_t last_ns = run->start_ns;
 
     for (int i = 0; i < run->plan->clients; i++) {
-        const struct client *c = threads_client(run->threads, i);
+        const struct client *c = run->loop->ops->client(run->loop, i);
         if (c->end == CLIENT_TIME_IS_UP)
             return shared_end_ns(run->shared);
         if (c->ended_ns > last_ns)
@@ -228,7 +230,7 @@ static double seconds_of(struct timeval after, struct timeval before)
 static void begin(struct run *run)
 {
     getrusage(RUSAGE_SELF, &run->usage);
-    run->start_ns = threads_go(run->threads, run->log);
+    run->start_ns = run->loop->ops->go(run->loop, run->log);
     run->ticked_ns = run->start_ns;
     run->collect_due_ns = run->start_ns + NS_PER_S + TICK_AFTER_NS;
     run->tick_due_ns = run->start_ns + TICK_AFTER_NS +
@@ -246,7 +248,7 @@ static struct result *finish(struct run *run)
         .shared = run->shared,
         .seconds = &run->seconds,
         .client = client_at,
-        .arg = run->threads,
+        .arg = run->loop,
         .end_ns = true_end_ns(run),
         .interrupted = run->stop > 0,
         .n_abandoned = run->n_abandoned,
@@ -257,11 +259,34 @@ static struct result *finish(struct run *run)
     r->ended_real_ns = r->ended_mono_ns + real_minus_mono_ns;
     clock_boot_id(boot_id, sizeof(boot_id));
     r->boot_id = mem_strdup(boot_id);
+    r->loop = mem_strdup(run->loop->ops->name);
+    r->threads = run->loop->ops->threads(run->loop);
     r->cpu_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
     r->cpu_sys_s = seconds_of(usage.ru_stime, run->usage.ru_stime);
     if (r->statements_sent > 0)
         r->cpu_us_per_statement = (r->cpu_user_s + r->cpu_sys_s) * 1e6 / (double)r->statements_sent;
     return r;
+}
+
+// The first loop that can be had here. One that cannot says so by ERR_ABSENT, and the next is tried
+// unless it was asked for by name.
+static int start_loop(struct run *run, struct err *err)
+{
+    const struct loop_ops *loops[LOOPS_MAX];
+
+    if (loop_choose(run->plan->target, run->plan->loop, loops, err) < 0)
+        return -1;
+    for (int i = 0; loops[i]; i++) {
+        if (loops[i]->start(&run->loop, run->shared, &run->seconds, run->hooks->stop, err) == 0) {
+            *err = (struct err)ERR_INIT;
+            return 0;
+        }
+        if (err->kind != ERR_ABSENT)
+            break;
+        shared_release(run->shared); // as new for the next one
+        shared_init(run->shared, run->plan);
+    }
+    return -1;
 }
 
 int run_load(const struct plan *plan, const struct run_hooks *hooks, struct result **ret,
@@ -273,18 +298,18 @@ int run_load(const struct plan *plan, const struct run_hooks *hooks, struct resu
     run.shared = mem_calloc_lines(1, sizeof(*run.shared));
     shared_init(run.shared, plan);
     seconds_init(&run.seconds, TALLY_STATEMENTS + plan->workload->n_statements);
-    if (threads_start(&run.threads, run.shared, &run.seconds, hooks->stop, err) < 0)
+    if (start_loop(&run, err) < 0)
         goto out;
     // Made this late, so that a run that never begins leaves no file.
     if (plan->log_prefix && txlog_open(&run.log, plan->log_prefix, plan->clients,
                                        plan->rate_tps > 0, plan->max_tries > 1, err) < 0) {
-        threads_give_back(run.threads);
+        run.loop->ops->give_back(run.loop);
         goto out;
     }
     begin(&run);
     watch(&run);
     *ret = finish(&run);
-    threads_free(run.threads);
+    run.loop->ops->free(run.loop);
     if (hooks->log_write_error)
         *hooks->log_write_error = txlog_error(run.log);
     rc = 0;

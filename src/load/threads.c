@@ -1,5 +1,9 @@
-// The main thread's side of the threads loop.
-#include "load/threads.h"
+// The threads loop, the main thread's side: a thread per client calls the blocking library. For
+// every engine, and for sessions that no wire codec can take over.
+//
+// A call into a library that does not return even when it is cancelled is abandoned: its thread
+// stops where it comes back, and its memory is never freed.
+#include "load/loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -32,6 +36,14 @@
 #define START_DELAY_NS      (1 * NS_PER_MS)
 #define START_PER_CLIENT_NS (20 * NS_PER_US)
 
+static void threads_free(struct loop *loop);
+
+static struct threads *own(struct loop *loop)
+{
+    assert(loop->ops == &loop_threads);
+    return (struct threads *)loop;
+}
+
 static int start_thread(struct worker *w, const pthread_attr_t *attr, struct err *err)
 {
     int error = pthread_create(&w->thread, attr, worker_main, w);
@@ -63,6 +75,20 @@ static int start_threads(struct threads *t, int from, int to, struct err *err)
     return rc;
 }
 
+static int refused(struct threads *t, const struct worker *w, struct err *err)
+{
+    struct connect_failure failure = {
+        .target = t->shared->plan->target, .clients = t->n, .result = &w->result};
+
+    for (int i = 0; i < t->n; i++) {
+        if (atomic_load(&t->workers[i].phase) != WORKER_CONNECTED)
+            continue;
+        if (failure.connected++ == 0) // it waits for the start: nobody else uses its session
+            failure.session = t->workers[i].session;
+    }
+    return connect_error(&failure, err);
+}
+
 // Waits until [0, n) are connected. -1 without words when *stop was raised.
 static int await_connected(struct threads *t, int n, volatile sig_atomic_t *stop, struct err *err)
 {
@@ -75,7 +101,7 @@ static int await_connected(struct threads *t, int n, volatile sig_atomic_t *stop
         }
         for (int i = done; i < n; i++) // any that failed, not just the next one
             if (atomic_load(&t->workers[i].phase) == WORKER_REFUSED)
-                return connect_error(t, &t->workers[i], err);
+                return refused(t, &t->workers[i], err);
         if (stop && *stop)
             return err_set(err, ERR_FAILED, "interrupted before the load began");
         gate_wait(&t->main, turn, clock_now_ns(&clock_system) + LOOK_EVERY_NS);
@@ -98,22 +124,25 @@ static void init_workers(struct threads *t)
     }
 }
 
-void threads_give_back(struct threads *t)
+static void threads_give_back(struct loop *loop)
 {
+    struct threads *t = own(loop);
+
     atomic_store(&t->quit, true);
     atomic_store(&t->started, true);
     gate_open(&t->start);
     for (int i = 0; i < t->n; i++)
         if (t->workers[i].has_thread)
             pthread_join(t->workers[i].thread, NULL);
-    threads_free(t);
+    threads_free(loop);
 }
 
-int threads_start(struct threads **ret, struct shared *shared, struct seconds *seconds,
-                  volatile sig_atomic_t *stop, struct err *err)
+static int threads_start(struct loop **ret, struct shared *shared, struct seconds *seconds,
+                         volatile sig_atomic_t *stop, struct err *err)
 {
     struct threads *t = mem_calloc_lines(1, sizeof(*t));
 
+    t->base.ops = &loop_threads;
     t->shared = shared;
     t->seconds = seconds;
     t->n = shared->plan->clients;
@@ -123,15 +152,16 @@ int threads_start(struct threads **ret, struct shared *shared, struct seconds *s
     // The first alone: what is wrong with the target is then said once and at once.
     if (start_threads(t, 0, 1, err) < 0 || await_connected(t, 1, stop, err) < 0 ||
         start_threads(t, 1, t->n, err) < 0 || await_connected(t, t->n, stop, err) < 0) {
-        threads_give_back(t);
+        threads_give_back(&t->base);
         return -1;
     }
-    *ret = t;
+    *ret = &t->base;
     return 0;
 }
 
-int64_t threads_go(struct threads *t, struct txlog *log)
+static int64_t threads_go(struct loop *loop, struct txlog *log)
 {
+    struct threads *t = own(loop);
     struct shared *shared = t->shared;
     int64_t start_ns =
         clock_now_ns(shared->plan->clock) + START_DELAY_NS + t->n * START_PER_CLIENT_NS;
@@ -146,26 +176,29 @@ int64_t threads_go(struct threads *t, struct txlog *log)
     return start_ns;
 }
 
-int threads_running(const struct threads *t)
+static int threads_running(const struct loop *loop)
 {
-    return atomic_load(&t->running);
+    return atomic_load(&((const struct threads *)loop)->running);
 }
 
-void threads_wait(struct threads *t, int64_t until_ns)
+static void threads_wait(struct loop *loop, int64_t until_ns)
 {
+    struct threads *t = own(loop);
     uint32_t turn = gate_turn(&t->main);
 
-    if (threads_running(t) > 0)
+    if (threads_running(loop) > 0)
         gate_wait(&t->main, turn, until_ns);
 }
 
-void threads_wake(struct threads *t)
+static void threads_wake(struct loop *loop)
 {
-    gate_open(&t->wake);
+    gate_open(&own(loop)->wake);
 }
 
-void threads_collect(struct threads *t)
+static void threads_collect(struct loop *loop)
 {
+    struct threads *t = own(loop);
+
     for (int i = 0; i < t->n; i++) {
         struct recorder *r = &t->workers[i].recorder;
         for (struct tally *tally = recorder_take(r), *next; tally; tally = next) {
@@ -176,8 +209,10 @@ void threads_collect(struct threads *t)
     }
 }
 
-void threads_cancel(struct threads *t)
+static void threads_cancel(struct loop *loop)
 {
+    struct threads *t = own(loop);
+
     for (int i = 0; i < t->n; i++) {
         struct worker *w = &t->workers[i];
         if (atomic_load(&w->place) != WORKER_CALL)
@@ -189,8 +224,9 @@ void threads_cancel(struct threads *t)
     }
 }
 
-int threads_abandon(struct threads *t)
+static int threads_abandon(struct loop *loop)
 {
+    struct threads *t = own(loop);
     int n = 0;
 
     for (int i = 0; i < t->n; i++) {
@@ -208,27 +244,33 @@ int threads_abandon(struct threads *t)
     return n;
 }
 
-void threads_join(struct threads *t)
+static void threads_join(struct loop *loop)
 {
-    assert(threads_running(t) == 0);
+    struct threads *t = own(loop);
+
+    assert(threads_running(loop) == 0);
     for (int i = 0; i < t->n; i++) {
         if (atomic_load(&t->workers[i].place) == WORKER_ABANDONED)
             pthread_detach(t->workers[i].thread);
         else
             pthread_join(t->workers[i].thread, NULL);
     }
-    threads_collect(t);
+    threads_collect(loop);
 }
 
-const struct client *threads_client(const struct threads *t, int i)
+static const struct client *threads_client(const struct loop *loop, int i)
 {
+    const struct threads *t = (const struct threads *)loop;
+
     assert(i >= 0 && i < t->n);
     return &t->workers[i].client;
 }
 
-void threads_free(struct threads *t)
+static void threads_free(struct loop *loop)
 {
-    if (!t || t->has_abandoned)
+    struct threads *t = own(loop);
+
+    if (t->has_abandoned)
         return;
     for (int i = 0; i < t->n; i++) {
         client_release(&t->workers[i].client);
@@ -240,3 +282,25 @@ void threads_free(struct threads *t)
     free(t->workers);
     free(t);
 }
+
+static int threads_threads(const struct loop *loop)
+{
+    return ((const struct threads *)loop)->n;
+}
+
+const struct loop_ops loop_threads = {
+    .name = "threads",
+    .start = threads_start,
+    .give_back = threads_give_back,
+    .go = threads_go,
+    .running = threads_running,
+    .wait = threads_wait,
+    .wake = threads_wake,
+    .collect = threads_collect,
+    .cancel = threads_cancel,
+    .abandon = threads_abandon,
+    .join = threads_join,
+    .client = threads_client,
+    .threads = threads_threads,
+    .free = threads_free,
+};

@@ -1,28 +1,13 @@
 // What a thread of the threads loop does: connect, wait for the start, drive its client.
-//
-// Waking up on time. Sleeping threads wake up late, by 50 to 100 us on a virtual machine, and under
-// a rate that would count as latency of the server. So before a planned start a thread sleeps until
-// a little earlier and spins for the rest. How much earlier follows from how late it has woken up
-// so far: enough for four of five. Spinning takes CPU from a server on the same machine: all
-// clients together may spin for SPIN_SHARE of one processor. Think times, back-offs and \sleep do
-// not need this and do not get it.
 #include "load/worker.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-#define SPIN_SHARE       0.1
-#define SPIN_WORTH_NS    2e3    // at rates that allow less than this per arrival: not at all
-#define LEAD_START_NS    100e3  // before anything is known
-#define LEAD_MAX_NS      300e3  // later than this is an accident, not a habit
-#define LEAD_UP_NS       3200.0 // after waking up too late ...
-#define LEAD_DOWN_NS     800.0  // ... and in time: balanced when one of five is late
-#define SPUN_WEIGHT      (1.0 / 16)
 #define CONNECT_TRIES    5 // before the load; a crowd of clients may overrun a listen queue
 #define CONNECT_PAUSE_NS (100 * NS_PER_MS)
 
@@ -125,40 +110,10 @@ static int64_t do_query(struct worker *w)
 
 // ---- waiting
 
-static void pacing_init(struct pacing *p, double rate_tps)
-{
-    double allowed_ns = rate_tps > 0 ? SPIN_SHARE * NS_PER_S / rate_tps : 0;
-
-    *p = (struct pacing){
-        .lead_ns = LEAD_START_NS,
-        .allowed_ns = allowed_ns < SPIN_WORTH_NS ? 0 : allowed_ns,
-    };
-}
-
-// The thread meant to wake up lead_ns before its time, was late by late_ns, and spun for spun_ns.
-static void pacing_learn(struct pacing *p, int64_t late_ns, int64_t spun_ns)
-{
-    p->spun_ns += SPUN_WEIGHT * ((double)spun_ns - p->spun_ns);
-    if ((double)late_ns > p->lead_ns && p->spun_ns <= p->allowed_ns)
-        p->lead_ns = fmin(p->lead_ns + LEAD_UP_NS, LEAD_MAX_NS);
-    else
-        p->lead_ns -= LEAD_DOWN_NS;
-    if (p->spun_ns > p->allowed_ns)
-        p->lead_ns -= LEAD_UP_NS;
-    p->lead_ns = fmax(p->lead_ns, 0);
-}
-
-static void spin_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static int64_t spin_until(struct worker *w, uint32_t turn, int64_t now, int64_t until_ns)
 {
     while (now < until_ns && gate_turn(&w->threads->wake) == turn) {
-        spin_pause();
+        pacing_pause();
         now = now_ns(w);
     }
     return now;

@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 
 #include "load/gate.h"
-#include "load/threads.h"
+#include "load/loop.h"
+#include "load/pacing.h"
 
 enum worker_place {
     WORKER_OWN,       // in prony's own code
@@ -19,12 +20,6 @@ enum worker_phase {
     WORKER_CONNECTED, // waits for the start
     WORKER_REFUSED,   // result says why
     WORKER_ENDED,
-};
-
-struct pacing {        // how late this thread wakes up (see worker.c)
-    double lead_ns;    // how long before its time it means to wake up
-    double spun_ns;    // running mean per arrival
-    double allowed_ns; // limit for it; 0: sleep only
 };
 
 struct worker {
@@ -43,6 +38,7 @@ struct worker {
 };
 
 struct threads {
+    struct loop base;
     struct shared *shared;
     struct seconds *seconds;
     struct worker *workers;
