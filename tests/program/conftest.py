@@ -4,6 +4,7 @@
     postgres   a private server; postgres.url(postgres.new_database())
     mariadb    likewise
     target     an empty database, once per engine; target.url(), target.rows(query)
+    subject    likewise, once per kind of it (journals, storage engines); subject.kind
 
 Servers start once per test process and go on between tests; whatever a test does to them (settings,
 stop, kill) is mended after it. After every test nothing of it may be left: no process, mount,
@@ -19,7 +20,7 @@ from harness.place import Place
 from harness.postgres import Postgres
 from harness.runner import Prony, find_binary
 from harness.server import Absent
-from harness.targets import ENGINES, ServerTarget, SqliteTarget
+from harness.targets import ENGINES, KINDS, ServerTarget, SqliteTarget
 
 SERVERS = {"postgres": Postgres, "mariadb": MariaDB}
 
@@ -41,7 +42,7 @@ def pytest_runtest_makereport(item):
     """Where everything must be there, a database test that is skipped has failed."""
     outcome = yield
     report = outcome.get_result()
-    needs_server = {"postgres", "mariadb", "target"} & set(getattr(item, "fixturenames", ()))
+    needs_server = {"postgres", "mariadb", "target", "subject"} & set(getattr(item, "fixturenames", ()))
     if report.skipped and needs_server and os.environ.get("CI") == "true":
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
@@ -115,9 +116,19 @@ def mariadb(servers):
     yield from server_fixture(servers, "mariadb")
 
 
+def make_target(request, prony, engine, params=None):
+    if engine == "sqlite":
+        return SqliteTarget(prony.dir / "target.db", params)
+    return ServerTarget(engine, request.getfixturevalue(engine), params)
+
+
 @pytest.fixture(params=ENGINES)
 def target(request, prony):
-    if request.param == "sqlite":
-        yield SqliteTarget(prony.dir / "target.db")
-    else:
-        yield ServerTarget(request.param, request.getfixturevalue(request.param))
+    return make_target(request, prony, request.param)
+
+
+@pytest.fixture(params=KINDS)
+def subject(request, prony):
+    made = make_target(request, prony, *KINDS[request.param])
+    made.kind = request.param
+    return made

@@ -1,6 +1,7 @@
 """Runs prony as a user would, each test in a directory of its own."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -163,15 +164,25 @@ class Prony:
             result.json = json.loads(path.read_text(encoding="utf-8"))
         return result
 
+    def files(self):
+        """What lies in the test's directory, but for what the runs said."""
+        own = re.compile(r"run\d+\.(out|err)")
+        return sorted(str(path.relative_to(self.dir)) for path in self.dir.rglob("*")
+                      if not own.fullmatch(path.name))
+
     def refused(self, *args, status=2, says=(), **kwargs):
-        """The run must end at once with this status and one short line of error that holds all
-        the words of says."""
+        """The run must end at once with this status, one short line on stderr that holds all the
+        words of says, and nothing made."""
+        before = self.files()
         result = self.run(*args, **kwargs)
         assert result.status == status, result
-        lines = [line for line in result.err.splitlines() if line.strip()]
-        assert 1 <= len(lines) <= 3, result
+        assert result.err.startswith("prony: "), result
+        assert result.err.count("\n") == 1 and result.err.endswith("\n"), result
+        assert len(result.err) < 500, result
         for word in (says,) if isinstance(says, str) else says:
             assert word in result.err, f"{word!r} is not in:\n{result}"
+        made = set(self.files()) - set(before)
+        assert not made, f"{made} were made:\n{result}"
         return result
 
     def judge(self, result):

@@ -1,0 +1,73 @@
+"""A server that goes away in the middle of a run and comes back: the run goes on, and the result
+shows the hole and what became of the transactions that were in it."""
+import json
+import signal
+import time
+
+import pytest
+
+from harness.claims import check_document, tps_at, warning_ids
+from harness.targets import ServerTarget, balances
+
+WAYS = {
+    "postgres-immediate": ("postgres", lambda server: server.stop(signal.SIGQUIT)),
+    "postgres-kill": ("postgres", lambda server: server.kill()),
+    "mariadb-kill": ("mariadb", lambda server: server.kill()),
+}
+DOWN_S = 5
+
+
+@pytest.fixture(params=WAYS)
+def way(request, prony):
+    engine, end = WAYS[request.param]
+    return ServerTarget(engine, request.getfixturevalue(engine)), end
+
+
+def test_a_run_survives_five_seconds_without_a_server(prony, way):
+    target, end = way
+    prony.good("init", target.url(), "tpcb", "-s", 4, "-q")
+    run = prony.start("run", target.url(), "tpcb", "-T", 12, "-c", 6, "-P", 1, "--json",
+                      "result.json")
+    run.seen("progress: 2.0 s")
+    down_at = time.monotonic()
+    end(target.server)
+    ended = time.monotonic()
+    time.sleep(max(0, DOWN_S - (time.monotonic() - down_at)))
+    target.server.start()
+    down_s = time.monotonic() - down_at
+    result = run.wait(40)
+    assert result.status == 0, result
+    doc = json.loads((prony.dir / "result.json").read_text(encoding="utf-8"))
+    check_document(doc)
+    assert doc["status"] == "done"
+
+    # Rows that were acknowledged are there, however the server ended; and no others.
+    n = doc["transactions"]
+    sums, rows = balances(target)
+    assert n["done"] <= rows <= n["done"] + n["unknown"] + n["in_flight"], n
+    assert len(set(sums)) == 1, sums
+    prony.good("check", target.url(), "tpcb")
+
+    # Each client lost its connection once, and what it ran has failed or is unknown.
+    errors = doc["errors"]
+    assert errors["lost"] == 6, errors
+    assert errors["unavailable"] > 0, errors
+    assert set(errors) <= {"lost", "unavailable", "deadlock"}, errors
+    assert n["failed"] + n["unknown"] <= 6 + errors.get("deadlock", 0)
+    connections = doc["connections"]
+    assert connections["reconnects"] == 6
+    assert connections["attempts"] >= errors["unavailable"]
+
+    # The hole: some two seconds from the start, as long as the server was away.
+    assert len(connections["outages"]) == 1, connections
+    assert abs(connections["outages"][0]["from_s"] - 2) < 1.5, connections
+    stopped = ended - down_at  # a stop in order serves some clients until its end
+    assert down_s - stopped - 0.5 < connections["outage_s"] < down_s + 2.5, (connections, down_s)
+    zeros = [t for t in range(12) if tps_at(doc, t) == 0]
+    assert len(zeros) >= DOWN_S - 2 - int(stopped), doc["series"]
+    assert zeros == list(range(zeros[0], zeros[-1] + 1)), zeros
+    assert tps_at(doc, 0) > 0 and tps_at(doc, 10) > 0
+    assert sum(item["errors"] for item in doc["series"]) == sum(errors.values())
+    assert {"outage", "errors"} <= warning_ids(doc)
+    assert "0 of 6 connected" in result.err, result
+    assert "connections" in result.out
