@@ -51,7 +51,7 @@ struct poller_ops {
 
     // Submits what was queued, waits for events until the time (INT64_MAX: however long; a time
     // past: only looks), and calls fn for each event there is. fn may call add, send and remove.
-    // Returns early after wake.
+    // Returns early after wake or a signal.
     void (*wait)(struct poller *poller, int64_t until_ns, poller_fn *fn, void *arg);
 
     void (*wake)(struct poller *poller); // from any thread: the present or next wait returns
