@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "db/mysql_wire.h"
 
 // ---- errors and state
 
@@ -398,7 +399,7 @@ static void disconnect(struct db_session *base)
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
-static const char *const loops[] = {"threads", NULL};
+static const char *const loops[] = {"ring", "threads", NULL};
 
 const struct db_driver db_driver_mysql = {
     .name = "mysql",
@@ -425,4 +426,5 @@ const struct db_driver db_driver_mysql = {
     .settle_table = mysqldb_settle_table,
     .describe = mysqldb_describe,
     .sample = mysqldb_sample,
+    .wire = &mysqldb_wire_codec,
 };
