@@ -3,7 +3,7 @@
 
 BUILD = build
 
-.PHONY: all demo check install uninstall lint clean help
+.PHONY: all demo check bench install uninstall lint clean help
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -23,6 +23,12 @@ check:
 	tools/setup build check
 	tools/check
 
+# Speed against pgbench and sysbench: writes bench/RESULTS.md, within 15 minutes on an idle machine.
+bench:
+	tools/setup build check bench
+	tools/build build-bench -Dbuildtype=release
+	bench/run --build build-bench
+
 install: all
 	meson install -C $(BUILD) --no-rebuild
 
@@ -33,11 +39,12 @@ lint:
 	tools/lint
 
 clean:
-	rm -rf $(BUILD) build-clang build-asan
+	rm -rf $(BUILD) build-clang build-asan build-bench
 
 help:
 	@echo 'make           build into $(BUILD)/'
 	@echo 'make demo      install missing packages, build, measure SQLite on this disk'
 	@echo 'make check     install missing packages, build, lint, test everything'
+	@echo 'make bench     install missing packages, build, compare with pgbench and sysbench'
 	@echo 'make install   install (DESTDIR, and meson configure -Dprefix=... $(BUILD))'
 	@echo 'make clean     remove all build directories'
