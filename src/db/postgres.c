@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "db/postgres_wire.h"
 
 // pg_type's numbers of types whose text is a number here.
 enum { TYPE_BOOL = 16, TYPE_INT8 = 20, TYPE_INT2 = 21, TYPE_INT4 = 23, TYPE_OID = 26 };
@@ -477,16 +478,9 @@ static struct db_value integer_value(const char *text, int len)
     return (struct db_value){.type = DB_INT, .i = i};
 }
 
-static struct db_value postgres_row_value(struct db_session *base, int i)
+struct db_value postgres_value(uint32_t type, const char *text, int len)
 {
-    struct postgres_session *s = postgres_session(base);
-
-    assert(s->row && i < PQnfields(s->row) && PQntuples(s->row) > 0);
-    if (PQgetisnull(s->row, 0, i))
-        return (struct db_value){.type = DB_NULL};
-    const char *text = PQgetvalue(s->row, 0, i);
-    int len = PQgetlength(s->row, 0, i);
-    switch (PQftype(s->row, i)) {
+    switch (type) {
     case TYPE_BOOL:
         return (struct db_value){.type = DB_BOOL, .b = text[0] == 't'};
     case TYPE_INT2:
@@ -503,10 +497,20 @@ static struct db_value postgres_row_value(struct db_session *base, int i)
     }
 }
 
+static struct db_value postgres_row_value(struct db_session *base, int i)
+{
+    struct postgres_session *s = postgres_session(base);
+
+    assert(s->row && i < PQnfields(s->row) && PQntuples(s->row) > 0);
+    if (PQgetisnull(s->row, 0, i))
+        return (struct db_value){.type = DB_NULL};
+    return postgres_value(PQftype(s->row, i), PQgetvalue(s->row, 0, i), PQgetlength(s->row, 0, i));
+}
+
 // ---- the table
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};
-static const char *const loops[] = {"threads", NULL};
+static const char *const loops[] = {"ring", "threads", NULL};
 
 const struct db_driver db_driver_postgres = {
     .name = "postgres",
@@ -536,4 +540,5 @@ const struct db_driver db_driver_postgres = {
     .settle_table = postgres_settle_table,
     .describe = postgres_describe,
     .sample = postgres_sample,
+    .wire = &postgres_wire_codec,
 };

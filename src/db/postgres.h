@@ -8,6 +8,7 @@
 //   postgres_place.c    describe: where the data lies on this machine
 //   postgres_sample.c   counters
 //   postgres_errors.c   SQLSTATE -> class
+//   postgres_wire*.c    the codec for the ring, see db/postgres_wire.h
 //
 // Every function that fills a struct db_result expects it reset (DB_OK, "") and returns its class.
 #pragma once
@@ -80,6 +81,10 @@ PGresult *postgres_exec(struct postgres_session *s, const char *sql);
 
 // Runs one statement without parameters or rows, for the driver's own use.
 enum db_class postgres_run(struct postgres_session *s, const char *sql, struct db_result *result);
+
+// A column's text as a value that borrows it; type is pg_type's number, and a zero byte follows the
+// text.
+struct db_value postgres_value(uint32_t type, const char *text, int len);
 
 // Reads results to the last one; the first failure is kept in result.
 void postgres_drain(struct postgres_session *s, struct db_result *result);
