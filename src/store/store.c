@@ -75,6 +75,11 @@ static int store_check_kind(struct store *store, int64_t *ret_version, struct er
                        "results file %s has version %lld, this prony knows %d: use a newer prony, "
                        "or another file with --store FILE",
                        store->path, (long long)version, STORE_VERSION);
+    if (version == 0 && store->mode == STORE_READ)
+        return err_set(err, ERR_USAGE,
+                       "results file %s is empty: run `prony run` first, or name another with "
+                       "--store FILE",
+                       store->path);
     *ret_version = version;
     return 0;
 }
@@ -125,6 +130,27 @@ static int store_ready_to_write(struct store *store, struct err *err)
     return 0;
 }
 
+// What a prony that was killed while it wrote left half done is undone by whoever opens the file
+// for writing; one that only reads would be refused. Where we may not write, the refusal stands.
+static void store_recover(const char *path)
+{
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+        SQLITE_OK) {
+        sqlite3_busy_timeout(db, 10000);
+        sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    sqlite3_close(db);
+}
+
+static bool store_is_half_written(struct store *store)
+{
+    return sqlite3_exec(store->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL) ==
+               SQLITE_READONLY &&
+           sqlite3_extended_errcode(store->db) == SQLITE_READONLY_ROLLBACK;
+}
+
 static bool store_is_in_place(const struct store *store)
 {
     struct stat st;
@@ -155,6 +181,8 @@ static int store_open_file(struct store *store, struct err *err)
         store->ino = st.st_ino;
     }
     sqlite3_busy_timeout(store->db, 10000);
+    if (store->mode == STORE_READ && store_is_half_written(store))
+        store_recover(store->path);
     if (store_check_kind(store, &version, err) < 0)
         return -1;
     if (store->mode == STORE_READ)
@@ -194,6 +222,10 @@ int store_open(struct store **ret, const char *path, enum store_mode mode, struc
         path = from_environment && *from_environment ? from_environment : "prony.db";
     store->path = mem_strdup(path);
     store->mode = mode;
+    if (strcmp(path, ":memory:") == 0) { // a word of SQLite's, not a file: the result would be lost
+        store_close(store);
+        return err_set(err, ERR_USAGE, "--store %s: names no file that could be kept", path);
+    }
     if (store_open_file(store, err) < 0) {
         store_close(store);
         return -1;

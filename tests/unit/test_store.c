@@ -394,6 +394,77 @@ static void an_empty_file_becomes_the_newest_version(void **state)
     free(path);
 }
 
+static void an_empty_file_has_nothing_to_read(void **state)
+{
+    char *path = in_dir("hollow.db");
+    struct store *store;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    FILE *file = fopen(path, "w");
+    fclose(file);
+    assert_int_equal(store_open(&store, path, STORE_READ, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+    assert_non_null(strstr(err.text, "empty"));
+    free(path);
+}
+
+static void sqlites_word_for_memory_is_no_results_file(void **state)
+{
+    struct store *store;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(store_open(&store, ":memory:", STORE_WRITE, &err), -1);
+    assert_int_equal(err.kind, ERR_USAGE);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[4096];
+    size_t n;
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+// The file and its journal as a kill in the middle of a write leaves them.
+static void a_write_that_was_cut_short_is_undone_by_a_reader(void **state)
+{
+    char *path = in_dir("cut.db"), *journal = in_dir("cut.db-journal");
+    char *copy = in_dir("copy.db"), *copied_journal = in_dir("copy.db-journal");
+    struct result *a = full_result(uuid_a), *out = NULL;
+    struct err err = ERR_INIT;
+    sqlite3 *db;
+
+    (void)state;
+    struct store *store = open_store("cut.db", STORE_WRITE);
+    put(store, a);
+    store_close(store);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA cache_size = 1; BEGIN; UPDATE runs SET label = 'half';"
+                                  "CREATE TABLE more AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                                  "SELECT i + 1 FROM n WHERE i < 9999) SELECT i FROM n",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    copy_file(path, copy);
+    copy_file(journal, copied_journal);
+    sqlite3_close(db);
+    store = open_store("copy.db", STORE_READ);
+    assert_int_equal(store_get(store, "before", &out, &err), 0);
+    assert_result_equal(a, out);
+    store_close(store);
+    result_free(a);
+    result_free(out);
+    free(path), free(journal), free(copy), free(copied_journal);
+}
+
 static void unwritable_places_fail_and_leave_nothing(void **state)
 {
     struct store *store;
@@ -563,6 +634,9 @@ int main(void)
         cmocka_unit_test(export_and_import_carry_a_run_whole),
         cmocka_unit_test(files_of_others_and_of_the_future_are_refused),
         cmocka_unit_test(an_empty_file_becomes_the_newest_version),
+        cmocka_unit_test(an_empty_file_has_nothing_to_read),
+        cmocka_unit_test(sqlites_word_for_memory_is_no_results_file),
+        cmocka_unit_test(a_write_that_was_cut_short_is_undone_by_a_reader),
         cmocka_unit_test(unwritable_places_fail_and_leave_nothing),
         cmocka_unit_test(a_store_made_for_nothing_goes_again),
         cmocka_unit_test(a_store_that_is_removed_or_replaced_is_made_or_opened_again),
