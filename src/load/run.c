@@ -172,9 +172,10 @@ static void press_on(struct run *run, int64_t now)
     if (now < cut_ns || now < run->cancel_due_ns)
         return;
     run->cancel_due_ns = now + CANCEL_AGAIN_NS;
-    run->loop->ops->cancel(run->loop);
     if (now - cut_ns >= (run->stop >= 2 ? HANG_STOP_NS : HANG_NS))
         run->n_abandoned += run->loop->ops->abandon(run->loop);
+    else
+        run->loop->ops->cancel(run->loop);
 }
 
 static int64_t earliest(const int64_t *times, int n)

@@ -31,6 +31,7 @@
 #endif
 
 #define CONNECT_AT_ONCE 32
+#define CANCEL_PASS_NS  (500 * NS_PER_MS)
 #define LOOK_EVERY_NS   (50 * NS_PER_MS) // how soon *stop is noticed
 // From the signal to the common start: time for every thread to wake up.
 #define START_DELAY_NS      (1 * NS_PER_MS)
@@ -209,12 +210,17 @@ static void threads_collect(struct loop *loop)
     }
 }
 
+// A server that does not answer may take seconds for each: the next call goes on with the next one.
 static void threads_cancel(struct loop *loop)
 {
     struct threads *t = own(loop);
+    int64_t until_ns = clock_now_ns(&clock_system) + CANCEL_PASS_NS;
 
     for (int i = 0; i < t->n; i++) {
-        struct worker *w = &t->workers[i];
+        struct worker *w = &t->workers[t->cancel_next];
+        if (clock_now_ns(&clock_system) >= until_ns)
+            return;
+        t->cancel_next = (t->cancel_next + 1) % t->n;
         if (atomic_load(&w->place) != WORKER_CALL)
             continue;
         pthread_mutex_lock(&w->lock);

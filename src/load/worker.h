@@ -44,6 +44,7 @@ struct threads {
     struct worker *workers;
     int n;
     bool has_abandoned;            // memory must stay
+    int cancel_next;               // whom threads_cancel begins with
     sem_t connecting;              // how many may connect at once
     _Atomic bool started;          // shared->start_ns is set, or quit
     _Atomic bool quit;             // there will be no load: go home
