@@ -9,6 +9,10 @@
 #include "base/str.h"
 #include "store/internal.h"
 
+// Far beyond what runs have; they bound what a damaged file can make us allocate.
+#define CLIENTS_MAX  10000000
+#define DURATION_MAX 1e8
+
 static bool is_number(const char *text)
 {
     return *text && text[strspn(text, "0123456789")] == '\0' && strlen(text) < 18;
@@ -103,7 +107,8 @@ static void read_field(sqlite3_stmt *stmt, int at, const struct field *field, st
         *(bool *)value = sqlite3_column_int(stmt, at) != 0;
         break;
     case FIELD_SEED:
-        *(uint64_t *)value = strtoull((const char *)sqlite3_column_text(stmt, at), NULL, 10);
+        if (sqlite3_column_text(stmt, at))
+            *(uint64_t *)value = strtoull((const char *)sqlite3_column_text(stmt, at), NULL, 10);
         break;
     }
 }
@@ -111,8 +116,16 @@ static void read_field(sqlite3_stmt *stmt, int at, const struct field *field, st
 static int damaged(struct store *store, int64_t id, struct err *err)
 {
     return err_set(err, ERR_FAILED,
-                   "results file %s: run %lld is damaged (a histogram cannot be read)", store->path,
-                   (long long)id);
+                   "results file %s: run %lld is damaged: export it from where it came once more",
+                   store->path, (long long)id);
+}
+
+// A file from elsewhere was not checked by us when it was written.
+static bool is_sound(const struct result *r)
+{
+    return r->uuid && r->status && r->target && r->engine && r->workload && r->protocol &&
+           r->loop && r->prony_version && r->clients >= 1 && r->clients <= CLIENTS_MAX &&
+           r->duration_s >= 0 && r->duration_s <= DURATION_MAX;
 }
 
 static int get_run(struct store *store, struct result *result, struct err *err)
@@ -139,6 +152,8 @@ static int get_run(struct store *store, struct result *result, struct err *err)
     if (column_hist(stmt, n, &result->latency.hist) < 0 ||
         column_hist(stmt, n + 1, &result->service.hist) < 0 ||
         column_hist(stmt, n + 2, &result->given_hist) < 0)
+        rc = damaged(store, result->id, err);
+    if (!is_sound(result))
         rc = damaged(store, result->id, err);
     result->latency.present = true;
     result->service.present = result->rate_tps > 0;
@@ -169,7 +184,7 @@ static int read_second(sqlite3_stmt *stmt, struct result *r, int *cap)
     second->t_s = sqlite3_column_int(stmt, 0);
     second->done = sqlite3_column_int64(stmt, 1);
     second->errors = sqlite3_column_int64(stmt, 2);
-    return column_hist(stmt, 3, &second->latency);
+    return second->t_s < 0 ? -1 : column_hist(stmt, 3, &second->latency);
 }
 
 static int read_statement(sqlite3_stmt *stmt, struct result *r, int *cap)
@@ -188,7 +203,7 @@ static int read_statement(sqlite3_stmt *stmt, struct result *r, int *cap)
     s->m.max_ns = column_ns(stmt, 8);
     s->m.sum_ns = sqlite3_column_double(stmt, 9);
     s->m.sum_sq = sqlite3_column_double(stmt, 10);
-    return 0;
+    return s->script && s->sql ? 0 : -1;
 }
 
 static int read_slow(sqlite3_stmt *stmt, struct result *r, int *cap)
@@ -228,7 +243,7 @@ static int read_error(sqlite3_stmt *stmt, struct result *r, int *cap)
     const char *name = (const char *)sqlite3_column_text(stmt, 0);
 
     (void)cap;
-    for (int class = 1; class < DB_CLASS_COUNT; class ++)
+    for (int class = 1; name && class < DB_CLASS_COUNT; class ++)
         if (strcmp(name, db_class_name((enum db_class) class)) == 0)
             r->errors[class] = sqlite3_column_int64(stmt, 1);
     return 0;
@@ -236,16 +251,24 @@ static int read_error(sqlite3_stmt *stmt, struct result *r, int *cap)
 
 static int read_warning(sqlite3_stmt *stmt, struct result *r, int *cap)
 {
+    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    const char *text = (const char *)sqlite3_column_text(stmt, 1);
+
     (void)cap;
-    result_add_warning(r, (const char *)sqlite3_column_text(stmt, 0), "%s",
-                       (const char *)sqlite3_column_text(stmt, 1));
+    if (!id || !text || result_has_warning(r, id))
+        return -1;
+    result_add_warning(r, id, "%s", text);
     return 0;
 }
 
 static int read_kv(sqlite3_stmt *stmt, struct kvs *list)
 {
-    kvs_add(list, (const char *)sqlite3_column_text(stmt, 0),
-            (const char *)sqlite3_column_text(stmt, 1));
+    const char *key = (const char *)sqlite3_column_text(stmt, 0);
+    const char *value = (const char *)sqlite3_column_text(stmt, 1);
+
+    if (!key)
+        return -1;
+    kvs_add(list, key, value ? value : "unknown: not recorded");
     return 0;
 }
 
