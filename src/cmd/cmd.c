@@ -40,8 +40,8 @@ static volatile sig_atomic_t stop_count; // raised by the handler, read by the l
 static void on_signal(int number)
 {
     stop_count++;
-    if (stop_count >= 3)
-        signal(number, SIG_DFL); // the next one ends the program whatever it hangs on
+    if (stop_count >= 2)
+        signal(number, SIG_DFL); // the third ends the program whatever it hangs on
 }
 
 volatile sig_atomic_t *cmd_catch_signals(void)
