@@ -1,5 +1,7 @@
 // prony: the table of commands, and what stands before a command: --help, --version, a mistyped
 // name.
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,8 +63,18 @@ static int unknown_command(const char *typed)
     return cmd_fail(&err);
 }
 
+// Widths of characters are asked of the locale. Others than UTF-8 would only change what a letter
+// is.
+static void take_locale(void)
+{
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+        setlocale(LC_CTYPE, "C");
+}
+
 int main(int argc, char **argv)
 {
+    take_locale();
     if (argc < 2) {
         print_help(stderr);
         return 2;

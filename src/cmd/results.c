@@ -22,7 +22,7 @@ struct results_options {
     char *store, *output;
     int64_t limit;
     int format;
-    bool statements;
+    bool statements, json;
 };
 
 #define AT(member) offsetof(struct results_options, member)
@@ -53,6 +53,7 @@ static struct store *results_open(const struct opt_command *command, int argc, c
 static const struct opt_row list_rows[] = {
     ROW_STORE,
     {"limit", 'n', OPT_INT, AT(limit), "20", 0, 1e9, .arg = "N", .help = "newest N runs; 0: all"},
+    {"json", 0, OPT_FLAG, AT(json), .help = "an array of objects"},
     {NULL},
 };
 
@@ -64,45 +65,52 @@ static const struct opt_command list_command = {
     .rows = list_rows,
 };
 
-static void print_cell(const char *text, int width)
+// A cell of exactly `width` columns. What is too long loses its begin or its end.
+static void print_cell(const char *text, int width, bool keep_end)
 {
     struct str safe = STR_INIT;
 
     text_add_safe(&safe, text ? text : "");
-    int columns = text_columns(safe.buf);
-    if (columns > width) { // keep the end: databases differ there
-        const char *tail = safe.buf + strlen(safe.buf);
-        for (int n = 0; n < width - 2; n++)
+    if (text_columns(safe.buf) <= width) {
+        printf("%s%*s ", safe.buf, width - text_columns(safe.buf), "");
+    } else if (keep_end) {
+        const char *tail = safe.buf;
+        while (text_columns(tail) > width - 2)
             do
-                tail--;
+                tail++;
             while ((*tail & 0xc0) == 0x80);
-        printf("..%s ", tail);
+        printf("..%s%*s ", tail, width - 2 - text_columns(tail), "");
     } else {
-        printf("%s%*s ", safe.buf, width - columns, "");
+        while (text_columns(safe.buf) > width - 2) {
+            while ((safe.buf[--safe.len] & 0xc0) == 0x80)
+                ;
+            safe.buf[safe.len] = '\0';
+        }
+        printf("%s..%*s ", safe.buf, width - 2 - text_columns(safe.buf), "");
     }
     str_release(&safe);
 }
 
 static void print_list(const struct store_row *rows, int n)
 {
-    char utc[32], tps[UNITS_MAX];
+    char utc[32], tps[UNITS_MAX], p99[UNITS_MAX];
 
     printf("%5s %-16s %-14s %-26s %-14s %7s %9s %9s %s\n", "run", "started (UTC)", "label",
            "target", "workload", "clients", "tps", "p99", "doubts");
     for (int i = 0; i < n; i++) {
-        clock_format_utc(rows[i].started_real_ns, utc, sizeof(utc));
+        const struct store_row *row = &rows[i];
+        bool done = strcmp(row->status, "done") == 0;
+        clock_format_utc(row->started_real_ns, utc, sizeof(utc));
         utc[10] = ' ';
         utc[16] = '\0';
-        printf("%5" PRId64 " %s ", rows[i].id, utc);
-        print_cell(rows[i].label, 14);
-        print_cell(rows[i].target, 26);
-        print_cell(rows[i].workload, 14);
-        char p99[UNITS_MAX];
-        printf("%7" PRId64 " %9s %9s %" PRId64 "%s%s\n", rows[i].clients,
-               units_format_rate(rows[i].tps, tps),
-               units_format_duration((int64_t)(rows[i].p99_ms * 1e6), p99), rows[i].warnings,
-               strcmp(rows[i].status, "done") == 0 ? "" : "  ",
-               strcmp(rows[i].status, "done") == 0 ? "" : rows[i].status);
+        printf("%5" PRId64 " %s ", row->id, utc);
+        print_cell(row->label, 14, false);
+        print_cell(row->target, 26, true); // databases differ at the end
+        print_cell(row->workload, 14, false);
+        printf("%7" PRId64 " %9s %9s %" PRId64 "%s%s\n", row->clients,
+               units_format_rate(row->tps, tps),
+               row->p99_us > 0 ? units_format_duration((int64_t)(row->p99_us * 1e3), p99) : "-",
+               row->warnings, done ? "" : "  ", done ? "" : row->status);
     }
 }
 
@@ -119,6 +127,8 @@ static int list_main(int argc, char **argv)
     if (store) {
         if (store_list(store, (int)options.limit, &rows, &n, &err) < 0)
             status = cmd_fail(&err);
+        else if (options.json)
+            status = report_list_json(rows, n, stdout) < 0;
         else if (n == 0)
             printf("no runs in %s yet\n", store_path(store));
         else

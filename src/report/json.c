@@ -282,6 +282,17 @@ static void add_measures(json_t *root, const struct result *r)
                                   (json_int_t)r->statements_sent));
 }
 
+// Prints and frees.
+static int dump(json_t *root, FILE *out)
+{
+    int rc = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+
+    json_decref(root);
+    if (rc == 0 && (fputc('\n', out) == EOF || fflush(out) != 0))
+        rc = -1;
+    return rc;
+}
+
 int report_json(const struct result *result, FILE *out)
 {
     json_t *root = json_object();
@@ -291,9 +302,26 @@ int report_json(const struct result *result, FILE *out)
     json_object_set_new(root, "counters", counters_object(&result->counters));
     json_object_set_new(root, "warnings", warnings(result));
     json_object_set_new(root, "environment", kvs_object(&result->environment));
-    int rc = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-    json_decref(root);
-    if (rc == 0 && (fputc('\n', out) == EOF || fflush(out) != 0))
-        rc = -1;
-    return rc;
+    return dump(root, out);
+}
+
+int report_list_json(const struct store_row *rows, int n, FILE *out)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; i++) {
+        const struct store_row *row = &rows[i];
+        char started[32];
+        clock_format_utc(row->started_real_ns, started, sizeof(started));
+        json_array_append_new(
+            array, json_pack("{sI so ss so so so so sI so so so sI}", "run_id", (json_int_t)row->id,
+                             "label", text_or_null(row->label), "started_utc", started, "status",
+                             text_or_null(row->status), "target", text_or_null(row->target),
+                             "engine", text_or_null(row->engine), "workload",
+                             text_or_null(row->workload), "clients", (json_int_t)row->clients,
+                             "duration_s", number(row->duration_s), "tps", number(row->tps),
+                             "p99_us", row->p99_us > 0 ? number(row->p99_us) : json_null(),
+                             "doubts", (json_int_t)row->warnings));
+    }
+    return dump(array, out);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "store/result.h"
+#include "store/store.h"
 
 struct report_style {
     bool colour;     // ANSI colours; only for terminals
@@ -27,5 +28,8 @@ void report_markdown(const struct result *result, FILE *out);
 
 // One JSON document (docs/json.md). Returns negative when writing failed (errno is set).
 int report_json(const struct result *result, FILE *out);
+
+// What `prony list` shows, as an array of objects (docs/json.md). Negative likewise.
+int report_list_json(const struct store_row *rows, int n, FILE *out);
 
 #define REPORT_JSON_SCHEMA "prony.run/1"

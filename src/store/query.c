@@ -20,7 +20,7 @@ int store_list(struct store *store, int limit, struct store_row **ret, int *ret_
     if (store_prepare(store, &stmt,
                       "SELECT id, started_real_ns, label, target, engine, workload, status, "
                       "clients, (SELECT count(*) FROM warnings WHERE run_id = runs.id), "
-                      "duration_s, tps, latency_p99_us / 1000 "
+                      "duration_s, tps, latency_p99_us "
                       "FROM runs ORDER BY started_real_ns DESC, id DESC LIMIT ?",
                       "listing the runs", err) < 0)
         return -1;
@@ -38,7 +38,7 @@ int store_list(struct store *store, int limit, struct store_row **ret, int *ret_
             .warnings = sqlite3_column_int64(stmt, 8),
             .duration_s = sqlite3_column_double(stmt, 9),
             .tps = sqlite3_column_double(stmt, 10),
-            .p99_ms = sqlite3_column_double(stmt, 11),
+            .p99_us = sqlite3_column_double(stmt, 11),
         };
     if (sqlite3_finalize(stmt) != SQLITE_OK) {
         store_rows_free(rows, (int)n);

@@ -37,7 +37,8 @@ struct store_row { // a line of `prony list`
     int64_t started_real_ns;
     char *label, *target, *engine, *workload, *status;
     int64_t clients, warnings;
-    double duration_s, tps, p99_ms;
+    double duration_s, tps;
+    double p99_us; // 0: no such number
 };
 // Newest first, at most limit (0: all). The caller frees with store_rows_free.
 int store_list(struct store *store, int limit, struct store_row **ret, int *ret_n, struct err *err);
