@@ -165,6 +165,18 @@ int text_columns(const char *utf8)
     return columns;
 }
 
+void text_cut_columns(char *utf8, int columns)
+{
+    size_t len = strlen(utf8);
+
+    while (len > 0 && text_columns(utf8) > columns) {
+        do
+            len--;
+        while (len > 0 && (utf8[len] & 0xc0) == 0x80);
+        utf8[len] = '\0';
+    }
+}
+
 // C0, DEL, C1, and the marks that reverse or isolate the direction of writing.
 static bool steers_terminal(uint32_t code)
 {

@@ -29,6 +29,9 @@ bool text_first_word_is(const char *text, const char *word);
 // UTF-8 locale, else one per code point).
 int text_columns(const char *utf8);
 
+// Takes characters off the end until at most `columns` are left.
+void text_cut_columns(char *utf8, int columns);
+
 // Appends text with bytes that are not valid UTF-8 or are control characters (also those that
 // reverse the direction of writing) written as \xNN, so that what comes from servers and file names
 // cannot steer a terminal.

@@ -81,11 +81,7 @@ static void print_cell(const char *text, int width, bool keep_end)
             while ((*tail & 0xc0) == 0x80);
         printf("..%s%*s ", tail, width - 2 - text_columns(tail), "");
     } else {
-        while (text_columns(safe.buf) > width - 2) {
-            while ((safe.buf[--safe.len] & 0xc0) == 0x80)
-                ;
-            safe.buf[safe.len] = '\0';
-        }
+        text_cut_columns(safe.buf, width - 2);
         printf("%s..%*s ", safe.buf, width - 2 - text_columns(safe.buf), "");
     }
     str_release(&safe);

@@ -146,6 +146,34 @@ static void test_columns_know_wide_and_combining_characters_in_utf8(void **state
     setlocale(LC_CTYPE, "C");
 }
 
+static void test_a_cut_text_fits_and_ends_with_a_whole_character(void **state)
+{
+    static const struct {
+        const char *text;
+        int columns;
+        const char *cut;
+    } cases[] = {
+        {"abc", 3, "abc"},
+        {"abc", 2, "ab"},
+        {"abc", 0, ""},
+        {"", 0, ""},
+        {"\u00e4\u00f6\u00fc", 2, "\u00e4\u00f6"},
+        {"\u65e5\u672c", 3, "\u65e5"},
+        {"\x80\x80", 1, ""},
+    };
+
+    (void)state;
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        skip();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%s", cases[i].text);
+        text_cut_columns(text, cases[i].columns);
+        assert_string_equal(text, cases[i].cut);
+    }
+    setlocale(LC_CTYPE, "C");
+}
+
 static void test_safe_text_cannot_steer_a_terminal(void **state)
 {
     static const struct {
@@ -381,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_first_word_is_found_behind_blanks_and_comments),
         cmocka_unit_test(test_columns_count_code_points_in_the_plain_locale),
         cmocka_unit_test(test_columns_know_wide_and_combining_characters_in_utf8),
+        cmocka_unit_test(test_a_cut_text_fits_and_ends_with_a_whole_character),
         cmocka_unit_test(test_safe_text_cannot_steer_a_terminal),
         cmocka_unit_test(test_shell_words_are_quoted_only_where_needed),
         cmocka_unit_test(test_a_real_shell_reads_quoted_words_back),
