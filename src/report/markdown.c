@@ -94,7 +94,9 @@ static void add_doubts(struct str *out, const struct result *r)
 {
     for (int i = 0; i < r->n_warnings && i < DOUBTS_SHOWN; i++) {
         str_add(out, i ? "" : "\n");
-        str_addf(out, "- doubt **%s**: ", r->warnings[i].id);
+        str_add(out, "- doubt **");
+        add_escaped(out, r->warnings[i].id);
+        str_add(out, "**: ");
         add_escaped(out, r->warnings[i].text);
         str_addc(out, '\n');
     }
@@ -127,8 +129,16 @@ void report_markdown(const struct result *r, FILE *out)
     add_setup_line(&page, "set-up", line.buf);
     add_environment(&page, r);
     clock_format_utc(r->started_real_ns, utc, sizeof(utc));
-    str_addf(&page, "- prony %s, run %" PRId64 " (%.8s), %s\n", r->prony_version, r->id, r->uuid,
-             utc);
+    str_clear(&line);
+    str_addf(&line, "prony %s, run %" PRId64 " (%.8s), ", r->prony_version, r->id, r->uuid);
+    if (r->label)
+        str_addf(&line, "label %s, ", r->label);
+    str_add(&line, utc);
+    str_add(&page, "- ");
+    add_escaped(&page, line.buf);
+    str_addc(&page, '\n');
+    if (r->counts.done > 0) // else it is the answer
+        add_setup_line(&page, "failure", r->failure);
     add_setup_line(&page, "note", r->note);
     str_add(&page, "- command: ");
     add_code(&page, r->command);

@@ -63,11 +63,13 @@ static void add_answer(struct page *page)
     struct str answer = STR_INIT;
 
     words_answer(page->r, &answer);
-    emphasise(page, answer.buf);
+    struct str safe = STR_INIT;
+    text_add_safe(&safe, answer.buf);
+    emphasise(page, safe.buf);
     str_addc(&page->out, '\n');
     str_clear(&answer);
+    str_clear(&safe);
     words_setup(page->r, &answer);
-    struct str safe = STR_INIT;
     text_add_safe(&safe, answer.buf);
     add_wrapped(page, "", "  ", safe.buf);
     str_release(&safe);
@@ -101,12 +103,14 @@ static void add_latency(struct page *page)
         add_latency_row(&page->out, "service", &r->service);
 }
 
-static void add_fact(struct page *page, const char *name, const struct str *words)
+static void add_fact(struct page *page, const char *name, const char *words)
 {
-    struct str first = STR_INIT;
+    struct str first = STR_INIT, safe = STR_INIT;
 
     str_addf(&first, "  %-13s ", name);
-    add_wrapped(page, first.buf, "                ", words->buf);
+    text_add_safe(&safe, words);
+    add_wrapped(page, first.buf, "                ", safe.buf);
+    str_release(&safe);
     str_release(&first);
 }
 
@@ -121,12 +125,16 @@ static void add_counts(struct page *page)
 
     str_addc(&page->out, '\n');
     words_counts(page->r, &words);
-    add_fact(page, "transactions", &words);
+    add_fact(page, "transactions", words.buf);
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         str_clear(&words);
         if (facts[i].words(page->r, &words))
-            add_fact(page, facts[i].name, &words);
+            add_fact(page, facts[i].name, words.buf);
     }
+    if (page->r->failure && page->r->counts.done > 0) // else it is the answer
+        add_fact(page, "failure", page->r->failure);
+    if (page->r->note)
+        add_fact(page, "note", page->r->note);
     str_release(&words);
 }
 
@@ -148,13 +156,13 @@ static void add_series(struct page *page)
     struct str line = STR_INIT;
     picture_line(&line, tps, n, page->style->columns - 24, page->style->unicode, &top);
     str_addf(&page->out, "  %s  %s tps at the top\n", line.buf, units_format_rate(top, text));
-    str_addf(&page->out, "  0 s to %d s", n);
+    str_clear(&line);
+    str_addf(&line, "0 s to %d s", n);
     if (r->warmup_s > 0)
-        str_addf(&page->out, "; the first %g s are left out of the numbers as warm-up",
-                 r->warmup_s);
+        str_addf(&line, "; the first %g s are left out of the numbers as warm-up", r->warmup_s);
     if (!r->steady && r->steady_why)
-        str_addf(&page->out, "; %s", r->steady_why);
-    str_addc(&page->out, '\n');
+        str_addf(&line, "; %s", r->steady_why);
+    add_wrapped(page, "  ", "  ", line.buf);
     str_release(&line);
     free(tps);
 }
@@ -175,16 +183,19 @@ static void add_statements(struct page *page)
     add_heading(page, "statements");
     str_addf(&page->out, "  %11s %9s %9s %9s %8s  %s\n", "count", "mean", "p50", "p99", "failed",
              "statement");
+    int room = page->style->columns - 54;
     for (int i = 0; i < r->n_statements; i++) {
         const struct result_statement *s = &r->statements[i];
         struct str sql = STR_INIT;
         text_add_safe(&sql, s->sql);
-        int room = page->style->columns - 56;
-        str_addf(&page->out, "  %11s %9s %9s %9s %8" PRId64 "  %.*s%s\n",
+        bool is_long = text_columns(sql.buf) > room;
+        if (is_long)
+            text_cut_columns(sql.buf, room - 2);
+        str_addf(&page->out, "  %11s %9s %9s %9s %8" PRId64 "  %s%s\n",
                  units_format_count(s->count, count),
                  units_format_duration((int64_t)hist_mean_ns(&s->m), mean),
                  units_format_duration(s->p50_ns, p50), units_format_duration(s->p99_ns, p99),
-                 s->failed, room, sql.buf, (int)sql.len > room ? ".." : "");
+                 s->failed, sql.buf, is_long ? ".." : "");
         str_release(&sql);
     }
 }
@@ -198,7 +209,9 @@ static void add_doubts(struct page *page)
     add_heading(page, "doubts");
     for (int i = 0; i < r->n_warnings; i++) {
         struct str text = STR_INIT, first = STR_INIT;
-        str_addf(&first, "  %s: ", r->warnings[i].id);
+        str_add(&first, "  ");
+        text_add_safe(&first, r->warnings[i].id);
+        str_add(&first, ": ");
         text_add_safe(&text, r->warnings[i].text);
         add_wrapped(page, first.buf, "    ", text.buf);
         str_release(&text);
@@ -208,11 +221,22 @@ static void add_doubts(struct page *page)
 
 static void add_footer(struct page *page)
 {
-    if (page->r->id)
-        str_addf(&page->out,
-                 "\nkept as run %" PRId64 "; prony show %" PRId64
-                 " --format md gives text for a ticket\n",
-                 page->r->id, page->r->id);
+    const struct result *r = page->r;
+    struct str line = STR_INIT;
+    char utc[32];
+
+    if (!r->id)
+        return;
+    clock_format_utc(r->started_real_ns, utc, sizeof(utc));
+    str_addf(&line, "kept as run %" PRId64 ", %s", r->id, utc);
+    if (r->label) {
+        str_add(&line, ", label ");
+        text_add_safe(&line, r->label);
+    }
+    str_addf(&line, "; for a ticket: prony show %" PRId64 " --format md", r->id);
+    str_addc(&page->out, '\n');
+    add_wrapped(page, "", "  ", line.buf);
+    str_release(&line);
 }
 
 void report_text(const struct result *result, const struct report_style *style, FILE *out)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 void words_answer(const struct result *r, struct str *out)
@@ -11,7 +12,7 @@ void words_answer(const struct result *r, struct str *out)
     char text[UNITS_MAX];
 
     if (r->counts.done == 0) {
-        str_add(out, "no transaction succeeded");
+        str_add(out, r->failure ? r->failure : "no transaction succeeded");
         return;
     }
     if (hist->m.count == 0) {
@@ -93,8 +94,9 @@ bool words_outages(const struct result *r, struct str *out)
 {
     if (r->reconnect_attempts == 0 && r->n_outages == 0)
         return false;
-    str_addf(out, "%" PRId64 " reconnects in %" PRId64 " attempts", r->reconnects,
-             r->reconnect_attempts);
+    str_addf(out, "%" PRId64 " reconnect%s in %" PRId64 " attempt%s", r->reconnects,
+             r->reconnects == 1 ? "" : "s", r->reconnect_attempts,
+             r->reconnect_attempts == 1 ? "" : "s");
     if (r->n_outages == 0)
         return true;
     str_addf(out, "; %.1f s without any session (", r->outage_s);
@@ -107,9 +109,14 @@ bool words_outages(const struct result *r, struct str *out)
 
 bool words_cpu(const struct result *r, struct str *out)
 {
+    char text[UNITS_MAX];
+
     if (r->statements_sent == 0 || r->duration_s <= 0)
         return false;
-    str_addf(out, "%.3g us per statement, %.2g of one core", r->cpu_us_per_statement,
+    str_addf(out, "%s per statement, %.2f of one core",
+             units_format_duration((int64_t)(r->cpu_us_per_statement * NS_PER_US), text),
              (r->cpu_user_s + r->cpu_sys_s) / r->duration_s);
+    if (strcmp(r->engine, "sqlite") == 0)
+        str_add(out, ", SQLite included");
     return true;
 }

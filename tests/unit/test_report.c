@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "report/picture.h"
 #include "report/report.h"
 
@@ -236,9 +237,12 @@ static void a_ticket_has_at_most_30_lines_whatever_went_wrong(void **state)
     struct result *r = some_result();
 
     (void)state;
+    free(r->status);
     r->n_outages = 40;
     r->outages = mem_calloc(40, sizeof(*r->outages));
     r->outage_s = r->reconnect_attempts = 40;
+    r->status = mem_strdup("failed");
+    r->failure = mem_strdup("every client gave up");
     for (int i = 0; i < 25; i++) {
         char *id = mem_printf("doubt-%d", i);
         result_add_warning(r, id, "something; do something");
@@ -277,10 +281,21 @@ static void text_from_outside_is_no_markup_and_no_control(void **state)
     assert_null(strstr(text, "\n# heading"));
     assert_non_null(strstr(text, "a\\_b\\*c"));
     free(text);
-    free(r->target);
+    // A file from elsewhere may hold anything anywhere.
+    free(r->target), free(r->prony_version), free(r->uuid);
     r->target = mem_strdup("sqlite:\033]0;x\007");
+    r->prony_version = mem_strdup("0.1.0\n# heading");
+    r->uuid = mem_strdup("<script>");
+    r->label = mem_strdup("\033[31m");
+    r->failure = mem_strdup("\033[32m");
+    result_add_warning(r, "\033[33m<script>", "x: y");
     text = rendered(render_text, r);
     assert_null(strchr(text, '\033'));
+    free(text);
+    text = rendered(report_markdown, r);
+    assert_null(strchr(text, '\033'));
+    assert_null(strstr(text, "<script>"));
+    assert_null(strstr(text, "\n# heading"));
     free(text);
     result_free(r);
 }
@@ -293,14 +308,49 @@ static void the_answer_comes_first_and_fits_the_terminal(void **state)
     result_add_warning(r, "too-short",
                        "only 8.5 s were measured, too short for write-back, checkpoints and caches "
                        "to show: use --time 5m or more for figures you will rely on");
+    free(r->statements[0].sql);
+    r->statements[0].sql =
+        mem_strdup("SELECT 1, '\u00e4\u00f6\u00fc and much more than fits into one line'");
+    r->steady_why = mem_strdup("the rate was still changing at the end, say the last seconds");
+    r->steady = false;
     char *text = rendered(render_text, r), *save = NULL;
     assert_int_equal(strncmp(text, "118 transactions/s", 18), 0);
     assert_non_null(strstr(text, "1 190 done of 1 200"));
     assert_non_null(strstr(text, "busy 10"));
     assert_non_null(strstr(text, "SELECT 1"));
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        if (strlen(line) > 80)
-            fail_msg("%zu columns: %s", strlen(line), line);
+        if (text_columns(line) > 80)
+            fail_msg("%d columns: %s", text_columns(line), line);
+    free(text);
+    result_free(r);
+}
+
+static void what_one_wants_to_know_of_an_old_run_is_there(void **state)
+{
+    static const char *const parts[] = {
+        "label before",      "2025-11-30T14:35:00Z", "words of mine",
+        "every one gave up", "SQLite included",      "3.50 us per statement, 0.20 of one core"};
+    struct result *r = some_result();
+
+    (void)state;
+    free(r->note);
+    r->note = mem_strdup("words of mine");
+    r->label = mem_strdup("before");
+    r->failure = mem_strdup("every one gave up");
+    r->cpu_user_s = 2.1;
+    char *text = rendered(render_text, r);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("no %s in:\n%s", parts[i], text);
+    free(text);
+    free(r->engine);
+    r->engine = mem_strdup("postgres");
+    text = rendered(render_text, r);
+    assert_null(strstr(text, "included"));
+    free(text);
+    text = rendered(report_markdown, r);
+    assert_non_null(strstr(text, "label before"));
+    assert_non_null(strstr(text, "failure: every one gave up"));
     free(text);
     result_free(r);
 }
@@ -320,6 +370,10 @@ static void nothing_done_is_said_plainly(void **state)
     r->engine = mem_strdup("null");
     char *text = rendered(render_text, r);
     assert_int_equal(strncmp(text, "no transaction succeeded", 24), 0);
+    free(text);
+    r->failure = mem_strdup("no transaction succeeded: busy: locked");
+    text = rendered(render_text, r);
+    assert_int_equal(strncmp(text, r->failure, strlen(r->failure)), 0);
     free(text);
     text = rendered(report_markdown, r);
     assert_non_null(strstr(text, "no transaction succeeded"));
@@ -361,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_ticket_holds_answer_numbers_setup_seed_and_command),
         cmocka_unit_test(text_from_outside_is_no_markup_and_no_control),
         cmocka_unit_test(the_answer_comes_first_and_fits_the_terminal),
+        cmocka_unit_test(what_one_wants_to_know_of_an_old_run_is_there),
         cmocka_unit_test(nothing_done_is_said_plainly),
         cmocka_unit_test(a_line_shows_the_shape_of_its_values),
     };
