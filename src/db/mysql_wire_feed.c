@@ -170,22 +170,22 @@ struct server_error {
     char message[WIRE_MESSAGE_MAX];
 };
 
+// One too short for a number is one without a number.
 static void read_error(struct server_error *error, const uint8_t *body, size_t len)
 {
     struct mysqldb_cursor c = {.p = body + 1, .end = body + len};
 
-    error->code = (unsigned)cursor_int(&c, 2);
-    memcpy(error->sqlstate, "HY000", sizeof(error->sqlstate));
-    if (cursor_left(&c) >= 6 && *c.p == '#') {
-        memcpy(error->sqlstate, cursor_take(&c, 6) + 1, 5);
-        error->sqlstate[5] = '\0';
-    }
-    size_t n =
-        cursor_left(&c) < sizeof(error->message) ? cursor_left(&c) : sizeof(error->message) - 1;
-    memcpy(error->message, cursor_take(&c, n), n);
-    error->message[n] = '\0';
+    *error = (struct server_error){.code = (unsigned)cursor_int(&c, 2), .sqlstate = "HY000"};
     if (error->code == 0)
         error->code = 2000;
+    if (c.bad)
+        return;
+    if (cursor_left(&c) >= 6 && *c.p == '#')
+        memcpy(error->sqlstate, cursor_take(&c, 6) + 1, 5);
+    size_t n = cursor_left(&c);
+    if (n >= sizeof(error->message))
+        n = sizeof(error->message) - 1;
+    memcpy(error->message, c.p, n);
 }
 
 // Numbers of client libraries: a proxy passes on what became of its own connection.
