@@ -17,6 +17,7 @@
 #include "cmd/progress.h"
 #include "cmd/setup.h"
 #include "cmd/version.h"
+#include "load/loop.h"
 #include "load/run.h"
 #include "report/report.h"
 #include "store/store.h"
@@ -360,7 +361,9 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .seed = o->seed.value,
         .trace_path = o->trace,
     };
+    const struct loop_ops *loops[LOOPS_MAX];
     if (setup_open(&run->setup, &run->wish, err) < 0 ||
+        loop_choose(run->setup.target, run_loops[o->loop], loops, err) < 0 ||
         setup_check_run(&run->setup, &run->wish, err) < 0 ||
         store_open(&run->store, o->store, STORE_WRITE, err) < 0)
         return -1;
