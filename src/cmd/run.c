@@ -38,7 +38,7 @@ struct run {
     volatile sig_atomic_t *stop;
     struct kvs counters_before;
     struct doubt_input doubts;
-    struct storage data, log, store_place;
+    struct storage data, log, store_place, written;
     struct result *result;
 };
 
@@ -122,7 +122,12 @@ static void describe_places(struct run *run)
         run->doubts.log = &run->log;
     }
     storage_describe(store_path(run->store), &run->store_place);
-    run->doubts.store = &run->store_place;
+    // A transaction log goes to PREFIX.PID: described is the folder that will hold it.
+    const char *written = run->options.log_prefix ? run->options.log_prefix : run->options.trace;
+    if (written) {
+        storage_describe(written, &run->written);
+        run->doubts.written = &run->written;
+    }
 }
 
 // What will be done, before it is done.
@@ -181,11 +186,14 @@ static int fill_temporary(struct run *run, struct err *err)
 
 // ---- around the load
 
+// After a second Ctrl-C nobody wants to wait for a server that may not answer.
 static void sample_counters(struct run *run, struct kvs *counters)
 {
     struct db_session *session;
     struct db_result answer;
 
+    if (*run->stop >= 2)
+        return;
     if (db_connect(run->setup.target, -1, &session, &answer) != DB_OK)
         return;
     db_sample(session, counters);
@@ -197,6 +205,8 @@ static void describe_again(struct run *run)
     struct db_session *session;
     struct db_result answer;
 
+    if (*run->stop >= 2)
+        return;
     if (db_connect(run->setup.target, -1, &session, &answer) != DB_OK)
         return;
     db_facts_release(&run->setup.facts);
