@@ -5,6 +5,7 @@
 #include "watch/doubts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +13,47 @@
 
 typedef void doubt_rule(struct result *r, const struct doubt_input *in);
 
+// NaN where the engine has no such counter, or it was reset during the run.
 static double counter(const struct result *r, const char *name)
 {
     const char *text = kvs_get(&r->counters, name);
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : NAN;
 
-    return text ? strtod(text, NULL) : NAN;
+    return text && end != text && !*end ? value : NAN;
+}
+
+static bool setting_is(const struct doubt_input *in, const char *name, const char *value)
+{
+    const char *is = kvs_get(&in->facts->settings, name);
+
+    return is && strcasecmp(is, value) == 0;
+}
+
+// The storage engine of MySQL's tables; "" elsewhere.
+static const char *table_engine(const struct doubt_input *in)
+{
+    const char *is = kvs_get(&in->facts->settings, "table_engine");
+
+    if (!is)
+        is = kvs_get(&in->facts->settings, "engine");
+    return is ? is : "";
+}
+
+// Where commits are flushed to; NULL unknown.
+static const struct storage *log_place(const struct doubt_input *in)
+{
+    return in->log ? in->log : in->data;
+}
+
+// Two digits, as one would type them.
+static char *rough_number(double value, char out[UNITS_MAX])
+{
+    double step = value > 0 ? pow(10, floor(log10(value)) - 1) : 1;
+
+    snprintf(out, UNITS_MAX, "%.*f", step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0,
+             round(value / step) * step);
+    return out;
 }
 
 // ---- something went wrong
@@ -62,92 +99,169 @@ static void doubt_log_write(struct result *r, const struct doubt_input *in)
 
 static void doubt_memory(struct result *r, const struct doubt_input *in)
 {
-    const struct storage *place = in->data && in->data->in_memory ? in->data
-                                  : in->log && in->log->in_memory ? in->log
-                                                                  : NULL;
-
-    if (place)
+    if (in->data && in->data->in_memory)
         result_add_warning(r, "data-in-memory",
                            "%s lies on %s, which is memory: nothing here says anything about "
                            "storage; put the data on a disk",
-                           place->path, place->fs);
+                           in->data->path, in->data->fs);
+    else if (in->log && in->log->in_memory)
+        result_add_warning(r, "data-in-memory",
+                           "the transaction log, %s, lies on %s, which is memory: commits wait for "
+                           "no disk; put the log on one",
+                           in->log->path, in->log->fs);
 }
 
 static void doubt_overlay(struct result *r, const struct doubt_input *in)
 {
-    if (in->data && in->data->is_overlay)
+    const struct storage *place = in->data && in->data->is_overlay ? in->data
+                                  : in->log && in->log->is_overlay ? in->log
+                                                                   : NULL;
+
+    if (place)
         result_add_warning(r, "data-on-overlay",
                            "%s lies on a container's overlay, which copies files up and syncs in "
                            "its own way: mount a volume for the data",
-                           in->data->path);
+                           place->path);
 }
 
 static void doubt_store_on_volume(struct result *r, const struct doubt_input *in)
 {
-    // Written once at the end, so only a transaction log or a trace would disturb much.
-    if (in->data && in->store && r->duration_s > 0 && kvs_get(&r->options, "log-transactions") &&
-        storage_shares_device(in->data, in->store))
-        result_add_warning(r, "store-on-volume",
-                           "the results file and the transaction log share a disk with the "
-                           "data: put them elsewhere (--store, --log-transactions)");
+    // The results file is written once, after the load: only what is written during it disturbs.
+    if (in->data && in->written && r->duration_s > 0 &&
+        (storage_shares_device(in->data, in->written) ||
+         (in->log && storage_shares_device(in->log, in->written))))
+        result_add_warning(
+            r, "store-on-volume",
+            "what prony writes during the load, %s, shares a disk with the data: put "
+            "it elsewhere (--log-transactions, --trace)",
+            in->written->path);
 }
 
-static bool durable(const struct doubt_input *in)
+// ---- what a commit is worth
+
+// The setting that keeps commits from being flushed, in words; NULL when they are.
+static const char *not_flushed(const struct doubt_input *in)
 {
     static const struct {
-        const char *setting;
-        const char *off;
+        const char *setting, *value, *words;
     } rules[] = {
-        {"fsync", "off"},
-        {"synchronous_commit", "off"},
-        {"synchronous", "off"},
-        {"synchronous", "0"},
-        {"innodb_flush_log_at_trx_commit", "0"},
-        {"innodb_flush_log_at_trx_commit", "2"},
+        {"fsync", "off", "fsync=off flushes nothing"},
+        {"synchronous_commit", "off", "synchronous_commit=off acknowledges before the flush"},
+        {"synchronous", "off", "synchronous=off flushes nothing"},
     };
+    static const struct {
+        const char *setting, *value, *words;
+    } innodb_rules[] = {
+        {"innodb_flush_log_at_trx_commit", "0",
+         "innodb_flush_log_at_trx_commit=0 writes and flushes once a second"},
+        {"innodb_flush_log_at_trx_commit", "2",
+         "innodb_flush_log_at_trx_commit=2 flushes once a second"},
+        {"innodb_flush_method", "nosync", "innodb_flush_method=nosync flushes nothing"},
+        {"innodb_flush_method", "littlesync", "innodb_flush_method=littlesync flushes little"},
+    };
+    const char *engine = table_engine(in);
 
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        const char *value = kvs_get(&in->facts->settings, rules[i].setting);
-        if (value && strcasecmp(value, rules[i].off) == 0)
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (setting_is(in, rules[i].setting, rules[i].value))
+            return rules[i].words;
+    if (setting_is(in, "journal_mode", "wal") && setting_is(in, "synchronous", "normal"))
+        return "journal_mode=wal with synchronous=normal flushes at checkpoints only";
+    if (strcasestr(engine, "myisam") && !setting_is(in, "flush", "on"))
+        return "MyISAM does not flush at the end of a statement";
+    if (strcasestr(engine, "memory"))
+        return "tables of the engine MEMORY are kept nowhere else";
+    if (engine[0] && !strcasestr(engine, "innodb"))
+        return NULL;
+    for (size_t i = 0; i < sizeof(innodb_rules) / sizeof(innodb_rules[0]); i++)
+        if (setting_is(in, innodb_rules[i].setting, innodb_rules[i].value))
+            return innodb_rules[i].words;
+    return NULL;
 }
 
 static void doubt_not_durable(struct result *r, const struct doubt_input *in)
 {
-    if (in->workload_writes && !durable(in))
+    const char *why = in->workload_writes ? not_flushed(in) : NULL;
+
+    if (why)
         result_add_warning(r, "not-durable",
-                           "the engine is set not to flush at commit (fsync, synchronous, "
-                           "synchronous_commit or innodb_flush_log_at_trx_commit): acknowledged "
-                           "transactions are lost when the power goes; compare only with the like");
+                           "%s: acknowledged transactions are lost when the power goes; compare "
+                           "only with the like",
+                           why);
 }
 
-// One client cannot commit faster than the device flushes. Below 20 us a flush is not plausible on
-// anything but a protected cache.
+static void doubt_not_whole(struct result *r, const struct doubt_input *in)
+{
+    const char *why = NULL;
+
+    if (!in->workload_writes || (in->data && strstr(in->data->fs, "zfs")))
+        return; // ZFS writes a page whole or not at all
+    if (setting_is(in, "full_page_writes", "off"))
+        why = "full_page_writes=off";
+    else if (setting_is(in, "journal_mode", "off") || setting_is(in, "journal_mode", "memory"))
+        why = "a journal_mode without a journal on disk";
+    else if (setting_is(in, "innodb_doublewrite", "off") && strcasestr(table_engine(in), "innodb"))
+        why = "innodb_doublewrite=OFF";
+    if (why)
+        result_add_warning(r, "not-crash-safe",
+                           "%s saves writes, and a crash in the middle of one can leave a database "
+                           "that cannot be repaired: compare only with the like",
+                           why);
+}
+
+// Commits in a second, at least: a transaction that writes runs some writing statement once.
+static double commit_rate(const struct result *r)
+{
+    int64_t most = 0;
+
+    if (r->n_statements == 0 || r->window_s <= 0)
+        return r->tps;
+    for (int i = 0; i < r->n_statements; i++) {
+        const struct result_statement *s = &r->statements[i];
+        enum db_kind kind = db_statement_kind(s->sql);
+        int64_t n = s->count - s->failed;
+        if (kind == DB_KIND_WRITE && n > most)
+            most = n;
+    }
+    return (double)most / r->window_s;
+}
+
+// How often the log is flushed, one flush after the other: by the server's own count, or because
+// nothing else can have made the commits durable. One client waits for each; SQLite has one writer.
+static double flush_rate(const struct result *r)
+{
+    double counted = r->duration_s > 0 ? counter(r, "wal_syncs") / r->duration_s : 0;
+    double rate = r->clients == 1 || strcmp(r->engine, "sqlite") == 0 ? commit_rate(r) : 0;
+
+    return counted > rate ? counted : rate;
+}
+
+// Below 20 us a flush is not plausible on anything but a protected cache, below 400 us not on a
+// rotating disk; whether a virtual one rotates, the guest does not know.
 static void doubt_fast_flush(struct result *r, const struct doubt_input *in)
 {
-    double per_commit_us = r->clients / r->tps * 1e6;
+    const struct storage *place = log_place(in);
+    const char *machine = kvs_get(&r->environment, "host.virtualization");
+    bool is_virtual = machine && strncmp(machine, "virtual", 7) == 0;
+    double rate = flush_rate(r);
 
-    if (!in->workload_writes || !in->data || in->data->in_memory || !durable(in) || r->tps <= 0)
+    if (!in->workload_writes || not_flushed(in) || (place && place->in_memory) || rate <= 0 ||
+        strcmp(r->engine, "null") == 0)
         return;
-    bool wal_normal = kvs_get(&in->facts->settings, "synchronous") &&
-                      strcasecmp(kvs_get(&in->facts->settings, "synchronous"), "full") != 0 &&
-                      strcasecmp(kvs_get(&in->facts->settings, "synchronous"), "extra") != 0;
-    if (r->clients == 1 && per_commit_us < 20 && !wal_normal)
-        result_add_warning(
-            r, "fast-flush",
-            "one client commits every %.0f us: no disk flushes so fast, so a "
-            "protected cache answers or flushes are ignored; test with the power cut",
-            per_commit_us);
-    else if (r->clients == 1 && per_commit_us < 400 && !wal_normal && in->data->n_layers > 0 &&
-             in->data->layers[in->data->n_layers - 1].rotational == 1 &&
-             strcmp(in->data->layers[in->data->n_layers - 1].model, "virtio_blk") != 0)
+    double each_us = 1e6 / rate;
+    const struct storage_layer *disk =
+        place && place->n_layers > 0 ? &place->layers[place->n_layers - 1] : NULL;
+    if (each_us < 20)
         result_add_warning(r, "fast-flush",
-                           "one client commits every %.0f us on a rotating disk, which takes "
+                           "the log is flushed every %.3g us: no disk flushes so fast, so a "
+                           "protected cache answers or flushes are ignored; test with the power "
+                           "cut",
+                           each_us);
+    else if (each_us < 400 && disk && disk->rotational == 1 && !is_virtual)
+        result_add_warning(r, "fast-flush",
+                           "the log is flushed every %.0f us on a rotating disk, which takes "
                            "milliseconds: its cache acknowledges before writing, or flushes are "
                            "ignored; test with the power cut",
-                           per_commit_us);
+                           each_us);
 }
 
 // ---- what was really exercised
@@ -162,17 +276,26 @@ static void doubt_contention(struct result *r, const struct doubt_input *in)
                            (long long)r->clients);
 }
 
+// InnoDB past the kernel's cache has its own alone; what a server elsewhere has free is not known.
 static void doubt_cached(struct result *r, const struct doubt_input *in)
 {
     int64_t bytes = in->facts->data_bytes;
     int64_t memory = in->before.free_memory_bytes;
+    int64_t cache = in->facts->cache_bytes;
+    const char *method = kvs_get(&in->facts->settings, "innodb_flush_method");
+    bool is_direct =
+        method && strncasecmp(method, "O_DIRECT", 8) == 0 && strcasestr(table_engine(in), "innodb");
     char data_text[UNITS_MAX], memory_text[UNITS_MAX];
 
-    if (bytes <= 0 || memory <= 0 || !in->facts->is_local)
+    if (bytes <= 0)
         return;
-    if (in->facts->cache_bytes > memory)
-        memory = in->facts->cache_bytes;
-    if (bytes < memory)
+    if (cache > 0 && bytes < cache)
+        result_add_warning(r, "data-fits-in-memory",
+                           "the data (%s) fits in the engine's cache (%s), so reads hardly touched "
+                           "the volume: for reads from storage use --scale 2xRAM at init",
+                           units_format_bytes(bytes, data_text),
+                           units_format_bytes(cache, memory_text));
+    else if (in->facts->is_local && !is_direct && bytes < memory)
         result_add_warning(r, "data-fits-in-memory",
                            "the data (%s) fits in memory (%s free), so reads hardly touched the "
                            "volume: for reads from storage use --scale 2xRAM at init",
@@ -182,12 +305,20 @@ static void doubt_cached(struct result *r, const struct doubt_input *in)
 
 static void doubt_checkpoint(struct result *r, const struct doubt_input *in)
 {
+    // Comparisons with NaN, where the engine has no such counter, are false.
     double checkpoints = counter(r, "checkpoints_timed") + counter(r, "checkpoints_requested");
+    bool innodb_none = counter(r, "checkpoint_lsn") == 0 && counter(r, "wal_lsn") > 0;
 
-    if (in->workload_writes && checkpoints == 0) // NaN where the engine has no such counter
+    if (!in->workload_writes)
+        return;
+    if (checkpoints == 0)
         result_add_warning(r, "no-checkpoint",
                            "no checkpoint fell into the run, so a part of the writing is still to "
                            "come: run longer than checkpoint_timeout, or lower it");
+    else if (innodb_none)
+        result_add_warning(r, "no-checkpoint",
+                           "no checkpoint fell into the run, so a part of the writing is still to "
+                           "come: run longer, or with a smaller redo log (innodb_log_file_size)");
 }
 
 static void doubt_not_steady(struct result *r, const struct doubt_input *in)
@@ -198,7 +329,7 @@ static void doubt_not_steady(struct result *r, const struct doubt_input *in)
         strncmp(r->steady_why, "too short", 9) == 0)
         return;
     result_add_warning(r, "not-steady",
-                       "the rate never settled (%s): run longer, or find what changed and when",
+                       "the rate was not steady (%s): run longer, or find what changed and when",
                        r->steady_why);
 }
 
@@ -237,6 +368,9 @@ static void doubt_fairness(struct result *r, const struct doubt_input *in)
     int64_t low = INT64_MAX, high = 0;
 
     (void)in;
+    // Below its rate an open loop needs some of the clients only.
+    if (r->rate_tps > 0 && r->counts.backlog <= 0.01 * (double)r->counts.planned)
+        return;
     if (!r->done_by_client || r->clients < 2 || r->counts.done < 50 * r->clients)
         return;
     for (int64_t i = 0; i < r->clients; i++) {
@@ -244,17 +378,25 @@ static void doubt_fairness(struct result *r, const struct doubt_input *in)
         high = r->done_by_client[i] > high ? r->done_by_client[i] : high;
     }
     if (low * 4 < high)
-        result_add_warning(r, "unfair",
-                           "the busiest client did %lld transactions, the slowest %lld: latencies "
-                           "are a mix of served and starved clients; look at done_by_client",
-                           (long long)high, (long long)low);
+        result_add_warning(
+            r, "unfair",
+            "the busiest client did %lld transactions, the slowest %lld: latencies "
+            "are a mix of served and starved clients; look at done_by_client, use fewer "
+            "clients",
+            (long long)high, (long long)low);
+}
+
+static double cpu_seconds(const struct host_sample *s)
+{
+    return s->user_s + s->system_s + s->iowait_s + s->irq_s + s->idle_s + s->steal_s;
 }
 
 static void doubt_steal(struct result *r, const struct doubt_input *in)
 {
     const struct host_sample *a = &in->before, *b = &in->after;
     double wall_s = (double)(b->mono_ns - a->mono_ns) / 1e9 * a->cpus;
-    double steal = wall_s > 0 ? (b->steal_s - a->steal_s) / wall_s : 0;
+    double all_s = cpu_seconds(b) - cpu_seconds(a); // of all CPUs, also those we may not use
+    double steal = all_s > 0 ? (b->steal_s - a->steal_s) / all_s : 0;
 
     if (steal > 0.02)
         result_add_warning(r, "steal",
@@ -297,12 +439,13 @@ static void doubt_closed_loop(struct result *r, const struct doubt_input *in)
         return;
     double p50 = (double)hist_sparse_quantile(hist, 0.5);
     if ((double)hist->m.max_ns > 20 * p50 && hist->m.max_ns > 100000000) {
-        char text[UNITS_MAX];
+        char text[UNITS_MAX], rate[UNITS_MAX];
         result_add_warning(r, "closed-loop",
                            "clients wait for each other's stalls (worst %s), so these latencies "
-                           "leave out who would have come meanwhile: use --rate %.3g (70 %% of "
+                           "leave out who would have come meanwhile: use --rate %s (70 %% of "
                            "this throughput) for what users would feel",
-                           units_format_duration(hist->m.max_ns, text), r->tps * 0.7);
+                           units_format_duration(hist->m.max_ns, text),
+                           rough_number(r->tps * 0.7, rate));
     }
 }
 
@@ -319,10 +462,10 @@ static void doubt_saturated(struct result *r, const struct doubt_input *in)
 }
 
 static doubt_rule *const rules[] = {
-    doubt_errors,      doubt_outage,          doubt_log_write,   doubt_memory,    doubt_overlay,
-    doubt_not_durable, doubt_fast_flush,      doubt_contention,  doubt_saturated, doubt_not_steady,
-    doubt_cached,      doubt_checkpoint,      doubt_fairness,    doubt_steal,     doubt_power,
-    doubt_same_host,   doubt_store_on_volume, doubt_closed_loop, doubt_too_short,
+    doubt_errors,      doubt_outage,    doubt_log_write,       doubt_memory,      doubt_overlay,
+    doubt_not_durable, doubt_not_whole, doubt_fast_flush,      doubt_contention,  doubt_saturated,
+    doubt_not_steady,  doubt_cached,    doubt_checkpoint,      doubt_fairness,    doubt_steal,
+    doubt_power,       doubt_same_host, doubt_store_on_volume, doubt_closed_loop, doubt_too_short,
 };
 
 void doubts_judge(struct result *result, const struct doubt_input *input)

@@ -11,7 +11,7 @@ struct doubt_input {
     const struct db_facts *facts;
     const struct storage *data;       // NULL when the data is not on this machine or not known
     const struct storage *log;        // NULL: with the data, or not known
-    const struct storage *store;      // the results file
+    const struct storage *written;    // --log-transactions or --trace; NULL: nothing is written
     struct host_sample before, after; // around the load
     const char *contended;            // words for rows that every client writes; NULL none
     int64_t contended_rows;           // how many such rows there are: the scale; 0 none
