@@ -71,16 +71,17 @@ static void print_warmup(const void *value, char *out, size_t size)
 static int parse_seed(const char *text, void *value, struct err *err)
 {
     struct run_seed *seed = value;
-    char *end;
 
     if (strcmp(text, "random") == 0) {
         *seed = (struct run_seed){0};
         return 0;
     }
     seed->given = true;
-    seed->value = strtoull(text, &end, 10);
-    if (*end || text[strspn(text, "0123456789")] || strlen(text) > 19)
-        return err_set(err, ERR_USAGE, "must be random, or a whole number of at most 19 digits");
+    seed->value = strtoull(text, NULL, 10);
+    // Readable by every tool that reads JSON or SQL integers.
+    if (!*text || text[strspn(text, "0123456789")] || strlen(text) > 19 || seed->value > INT64_MAX)
+        return err_set(err, ERR_USAGE, "must be random, or a whole number up to %lld (19 digits)",
+                       (long long)INT64_MAX);
     return 0;
 }
 
