@@ -130,25 +130,38 @@ static void describe_places(struct run *run)
     }
 }
 
+static void announce_place(const char *what, const struct storage *place)
+{
+    struct str safe = STR_INIT;
+    char summary[256];
+
+    storage_summary(place, summary, sizeof(summary));
+    text_add_safe(&safe, place->path);
+    str_add(&safe, ": ");
+    text_add_safe(&safe, summary);
+    printf("  %-6s %s\n", what, safe.buf);
+    str_release(&safe);
+}
+
 // What will be done, before it is done.
 static void announce(const struct run *run)
 {
     const struct run_options *o = &run->options;
     const struct setup *setup = &run->setup;
-    char text[UNITS_MAX], place[256];
+    char text[UNITS_MAX];
+    struct str head = STR_INIT, safe = STR_INIT;
 
-    printf("%s on %s", setup->workload->name, db_display(setup->target));
+    str_addf(&head, "%s on %s", setup->workload->name, db_display(setup->target));
     if (strncmp(setup->facts.version, "unknown", 7) != 0)
-        printf(" (%s %s)", setup->facts.engine, setup->facts.version);
-    printf("\n");
-    if (run->doubts.data) {
-        storage_summary(&run->data, place, sizeof(place));
-        printf("  data   %s: %s\n", run->data.path, place);
-    }
-    if (run->doubts.log) {
-        storage_summary(&run->log, place, sizeof(place));
-        printf("  log    %s: %s\n", run->log.path, place);
-    }
+        str_addf(&head, " (%s %s)", setup->facts.engine, setup->facts.version);
+    text_add_safe(&safe, head.buf);
+    printf("%s\n", safe.buf);
+    str_release(&head);
+    str_release(&safe);
+    if (run->doubts.data)
+        announce_place("data", &run->data);
+    if (run->doubts.log)
+        announce_place("log", &run->log);
     printf("  load   %" PRId64 " client%s, ", o->clients, o->clients == 1 ? "" : "s");
     if (o->transactions)
         printf("%s transactions each", units_format_count(o->transactions, text));
@@ -214,16 +227,31 @@ static void describe_again(struct run *run)
     db_disconnect(session);
 }
 
-// Counters are cumulative; a run is described by their difference.
+// Counters are cumulative; a run is described by their difference. Those of a server that was
+// started anew begin again.
 static void subtract_counters(const struct kvs *before, const struct kvs *after, struct kvs *out)
 {
     for (size_t i = 0; i < after->n; i++) {
         const char *from = kvs_get(before, after->items[i].key);
         if (!from)
             continue;
-        kvs_addf(out, after->items[i].key, "%.15g",
-                 strtod(after->items[i].value, NULL) - strtod(from, NULL));
+        double more = strtod(after->items[i].value, NULL) - strtod(from, NULL);
+        if (more >= 0)
+            kvs_addf(out, after->items[i].key, "%.15g", more);
+        else
+            kvs_add(out, after->items[i].key, "unknown: it was reset during the run");
     }
+}
+
+// A copy to keep; NULL stays NULL.
+static char *without_password(const char *text)
+{
+    struct str shown = STR_INIT;
+
+    if (!text)
+        return NULL;
+    text_add_redacted(&shown, text);
+    return str_detach(&shown);
 }
 
 static void fill_record(struct run *run, int argc, char **argv)
@@ -237,8 +265,8 @@ static void fill_record(struct run *run, int argc, char **argv)
     str_add(&command, "prony ");
     text_add_command(&command, argc, argv);
     result->command = str_detach(&command);
-    result->label = mem_strdup(run->options.label);
-    result->note = mem_strdup(run->options.note);
+    result->label = without_password(run->options.label);
+    result->note = without_password(run->options.note);
     free(result->engine);
     free(result->engine_version);
     result->engine = mem_strdup(facts->engine);
@@ -257,7 +285,9 @@ static void fill_record(struct run *run, int argc, char **argv)
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
         const char *value = facts->settings.items[i].value;
-        kvs_add(&result->environment, key, value[0] ? value : "''"); // set to nothing
+        char *shown = without_password(value); // extensions keep what they like in theirs
+        kvs_add(&result->environment, key, shown[0] ? shown : "''"); // set to nothing
+        free(shown);
         free(key);
     }
 }
@@ -281,7 +311,9 @@ static int run_measure(struct run *run, struct err *err)
     if (rc == 0) {
         sample_counters(run, &after);
         subtract_counters(&run->counters_before, &after, &run->result->counters);
-        run->result->scale = run->setup.scale;
+        // Of scripts only where it means something: tables were found, or it was asked for.
+        bool known = run->setup.builtin || run->wish.scale > 0 || run->setup.look.scale > 0;
+        run->result->scale = known ? run->setup.scale : 0;
     }
     kvs_release(&after);
     return rc;
@@ -295,7 +327,10 @@ static void judge(struct run *run)
 
     run->doubts.facts = &setup->facts;
     run->doubts.workload_writes = setup->writes;
-    if (setup->builtin && setup->builtin->contended) {
+    // Where whole tables or files are locked, more rows would change nothing.
+    unsigned caps = db_caps(setup->target);
+    if (setup->builtin && setup->builtin->contended && caps & DB_CAP_ROW_LOCKS &&
+        !(caps & DB_CAP_HOLLOW)) {
         run->doubts.contended = setup->builtin->contended;
         run->doubts.contended_rows = setup->scale;
     }
@@ -321,17 +356,20 @@ static int tell(struct run *run)
         cmd_empty_output(run->json);
         if (report_json(run->result, run->json) < 0)
             status = 1;
-        if (cmd_close_output(run->json, run->options.json, &json_err) < 0)
+        if (cmd_close_output(run->json, run->options.json, &json_err) < 0) {
             status = cmd_fail(&json_err);
+            if (run->json_made) // half a document helps nobody
+                unlink(run->options.json);
+        }
         run->json = NULL;
     }
     if (err.kind)
         cmd_fail(&err);
     if (strcmp(run->result->status, "failed") == 0) {
-        fflush(stdout);
-        fprintf(stderr, "prony: %s\n",
+        struct err failure = ERR_INIT;
+        err_set(&failure, ERR_FAILED, "%s",
                 run->result->failure ? run->result->failure : "no transaction succeeded");
-        status = 1;
+        status = cmd_fail(&failure);
     }
     return cmd_finish_output(status);
 }

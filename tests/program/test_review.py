@@ -55,3 +55,68 @@ def test_the_third_signal_ends_the_program_whatever_it_hangs_on(prony):
         result = running.wait(5)
         connection.close()
     assert result.status == -signal.SIGINT, result
+
+
+# ---- what is kept
+
+def test_no_password_is_kept_with_a_run(prony):
+    prony.good("run", "null:", "tpcb", "-t", "1", "-c", "1", "-q", "--label", "password=Geh31m",
+               "--note", "tuned like postgres://me:Geh31m@h/d")
+    assert b"Geh31m" not in prony.store.read_bytes()
+    shown = prony.good("show", "--format", "json").out
+    assert "Geh31m" not in shown and "postgres://me:xxx@h/d" in shown
+
+
+def test_a_seed_is_the_same_number_everywhere(prony):
+    seed = 2 ** 63 - 1
+    result = prony.measure("null:", "tpcb", "-t", "1", "-c", "1", "--seed", seed)
+    assert result.json["seed"] == seed
+    prony.refused("run", "null:", "tpcb", "-t", "1", "--seed", seed + 1,
+                  says=[f"--seed {seed + 1}", str(seed)])
+
+
+def test_scripts_have_a_scale_only_where_it_means_something(prony):
+    prony.dir.joinpath("one.sql").write_text("SELECT 1;\n", encoding="utf-8")
+    line = ["null:", "-f", "one.sql", "-t", "1", "-c", "1"]
+    assert prony.measure(*line).json["workload"]["scale"] is None
+    assert prony.measure(*line, "-s", "7").json["workload"]["scale"] == 7
+    assert prony.measure("null:", "tpcb", "-t", "1", "-c", "1").json["workload"]["scale"] == 10
+
+
+def test_half_a_document_is_taken_away(prony):
+    """No file may grow beyond 110 KiB."""
+    prony.good("run", "null:", "tpcb", "-t", "1", "-c", "1", "-q")
+    limit = "trap '' XFSZ; ulimit -f 110; exec \"$@\""
+    result = prony.run("run", "null:", "tpcb", "-t", "2000", "-c", "2", "--json", "half.json",
+                       prefix=("bash", "-c", limit, "x"))
+    assert result.status == 1, result
+    assert "half.json" in result.err
+    assert "half.json" not in prony.files()
+    assert "transactions/s" in result.out
+
+
+# ---- doubts
+
+def doubts(result):
+    return {warning["id"] for warning in result.json["warnings"]}
+
+
+def test_what_is_written_beside_the_data_is_doubted(prony):
+    line = ["sqlite:", "tpcb", "-s", "1", "-t", "5", "-c", "1"]
+    assert "store-on-volume" not in doubts(prony.measure(*line))
+    assert "store-on-volume" in doubts(prony.measure(*line, "-l", "tx"))
+    assert "store-on-volume" in doubts(prony.measure(*line, "--trace", "calls"))
+
+
+@pytest.mark.parametrize("url", ["null:", "sqlite:"])
+def test_rows_are_not_blamed_where_none_are_locked(prony, url):
+    result = prony.measure(url, "tpcb", "-s", "1", "-t", "2", "-c", "4")
+    assert "few-rows" not in doubts(result)
+
+
+def test_wal_that_flushes_at_checkpoints_only_is_not_durable(prony):
+    line = ["tpcb", "-s", "1", "-t", "5", "-c", "1"]
+    relaxed = prony.measure("sqlite:?journal_mode=wal&synchronous=normal", *line)
+    assert "not-durable" in doubts(relaxed)
+    strict = prony.measure("sqlite:?journal_mode=wal&synchronous=full", *line)
+    assert "not-durable" not in doubts(strict)
