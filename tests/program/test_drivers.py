@@ -41,3 +41,7 @@ def test_the_postgres_driver_holds_on_postgres(prony, postgres):
 
 def test_the_mysql_driver_holds_on_mariadb(prony, mariadb):
     run(prony, "test_mysql_server", mariadb.url(mariadb.new_database(), user="root"))
+
+
+def test_the_mysql_codec_answers_as_the_driver_does(prony, mariadb):
+    run(prony, "test_mysql_wire_server", mariadb.url(mariadb.new_database(), user="root"))

@@ -131,22 +131,11 @@ struct talk {
 
 static const struct talk talks[] = {
     {"text", .protocol = DB_SIMPLE,
-     STEPS({.text = "select 1",
-            SERVER(P("\1"), DEF_A, EOF_,
-                   P("\1"
-                     "1"),
-                   P("\1"
-                     "2"),
-                   EOF_)},
+     STEPS({.text = "select 1", SERVER(P("\1"), DEF_A, EOF_, P("\0011"), P("\0012"), EOF_)},
            {.text = "update", SERVER(OK_5)}, {.text = "drop", SERVER(NO_TABLE)},
            {.text = "select 1",
             .want_row = true,
-            SERVER(P("\2"), DEF_A, DEF_B, EOF_,
-                   P("\2"
-                     "17\373"),
-                   P("\1"
-                     "3\1x"),
-                   EOF_)},
+            SERVER(P("\2"), DEF_A, DEF_B, EOF_, P("\00217\373"), P("\0013\1x"), EOF_)},
            {.text = "select none", .want_row = true, SERVER(P("\1"), DEF_A, EOF_, EOF_)}),
      .transcript = "text select 1\nok 2 rows\ntext update\nok 5 rows\n"
                    "text drop\nundefined 1146: no such table\n"
@@ -155,15 +144,8 @@ static const struct talk talks[] = {
     {"text with OK at the end of rows", .caps = FAKE_NO_EOF, .protocol = DB_SIMPLE,
      STEPS({.text = "select 1",
             .want_row = true,
-            SERVER(P("\1"), DEF_A,
-                   P("\1"
-                     "1"),
-                   P("\376\0\0\3\0\0\0"))},
-           {.text = "select 1",
-            SERVER(P("\1"), DEF_A,
-                   P("\1"
-                     "1"),
-                   EOF_OK)}),
+            SERVER(P("\1"), DEF_A, P("\0011"), P("\376\0\0\3\0\0\0"))},
+           {.text = "select 1", SERVER(P("\1"), DEF_A, P("\0011"), EOF_OK)}),
      .transcript = "text select 1\nok 1 rows, in transaction (a=1)\ntext select 1\nok 1 rows\n"},
     {"simple protocol with parameters", .protocol = DB_SIMPLE,
      STEPS({.statement = S_SELECT, SERVER(OK)},
@@ -230,12 +212,8 @@ static const struct talk talks[] = {
                    "close 7\nprepare select a where b=?\n"
                    "execute 7: 00 01 08 00 01 00 00 00 00 00 00 00\nok 1 rows (a=2)\n"},
     {"definitions with MariaDB's further field", .more_caps = FAKE_EXTENDED, .protocol = DB_SIMPLE,
-     STEPS({.text = "select",
-            .want_row = true,
-            SERVER(P("\1"), EXTENDED_A, EOF_,
-                   P("\1"
-                     "1"),
-                   EOF_)}),
+     STEPS(
+         {.text = "select", .want_row = true, SERVER(P("\1"), EXTENDED_A, EOF_, P("\0011"), EOF_)}),
      .transcript = "text select\nok 1 rows (a=1)\n"},
     {"extended: closed with the next request", .protocol = DB_EXTENDED,
      STEPS({.statement = S_SELECT,
@@ -306,28 +284,15 @@ static const struct talk talks[] = {
     {"several results add up, the first set's first row is kept", .protocol = DB_SIMPLE,
      STEPS({.text = "call",
             .want_row = true,
-            SERVER(OK_5_MORE, P("\1"), DEF_A, EOF_MORE,
-                   P("\1"
-                     "1"),
-                   P("\1"
-                     "2"),
-                   EOF_MORE, P("\1"), DEF_B, EOF_MORE,
-                   P("\1"
-                     "x"),
-                   EOF_MORE, OK_5)},
+            SERVER(OK_5_MORE, P("\1"), DEF_A, EOF_MORE, P("\0011"), P("\0012"), EOF_MORE, P("\1"),
+                   DEF_B, EOF_MORE, P("\1x"), EOF_MORE, OK_5)},
            {.text = "two", SERVER(OK_5_MORE, OK_5)},
            {.text = "empty first",
             .want_row = true,
-            SERVER(P("\1"), DEF_A, EOF_, EOF_MORE, P("\1"), DEF_A, EOF_,
-                   P("\1"
-                     "1"),
-                   EOF_)},
+            SERVER(P("\1"), DEF_A, EOF_, EOF_MORE, P("\1"), DEF_A, EOF_, P("\0011"), EOF_)},
            {.text = "fails later",
             .want_row = true,
-            SERVER(P("\1"), DEF_A, EOF_,
-                   P("\1"
-                     "1"),
-                   EOF_MORE, NO_TABLE)}),
+            SERVER(P("\1"), DEF_A, EOF_, P("\0011"), EOF_MORE, NO_TABLE)}),
      .transcript = "text call\nok 3 rows (a=1)\ntext two\nok 10 rows\ntext empty first\nok 1 rows\n"
                    "text fails later\nundefined 1146: no such table\n"},
     {"several results of a prepared CALL", .protocol = DB_PREPARED,
@@ -337,12 +302,7 @@ static const struct talk talks[] = {
                    EOF_MORE, BINARY_2, EOF_MORE, OK)}),
      .transcript = "prepare call p()\nexecute 8:\nok 2 rows (a=1)\n"},
     {"an error in the middle of rows", .protocol = DB_SIMPLE,
-     STEPS({.text = "s",
-            .want_row = true,
-            SERVER(P("\1"), DEF_A, EOF_,
-                   P("\1"
-                     "1"),
-                   INTERRUPTED)},
+     STEPS({.text = "s", .want_row = true, SERVER(P("\1"), DEF_A, EOF_, P("\0011"), INTERRUPTED)},
            {.text = "x", SERVER(OK)}),
      .transcript = "text s\ncancelled 1317: killed\ntext x\nok 0 rows\n"},
     {"a failed statement leaves the last word on transactions", .protocol = DB_SIMPLE,
@@ -386,10 +346,7 @@ static const struct talk talks[] = {
             SERVER(P("\377\377\377\1\1\2\0\0\0\4copy"), P("\377\377\377\1\1\2\0\0\0\4copy"), OK)},
            {.text = "s",
             .want_row = true,
-            SERVER(P("\1"), DEF_A, EOF_, P("\377\377\377\1\1\2\0\0\0\4sort"),
-                   P("\1"
-                     "1"),
-                   EOF_)}),
+            SERVER(P("\1"), DEF_A, EOF_, P("\377\377\377\1\1\2\0\0\0\4sort"), P("\0011"), EOF_)}),
      .transcript = "text alter\nok 0 rows\ntext s\nok 1 rows (a=1)\n"},
     {"errors without SQLSTATE, without text, without anything", .protocol = DB_SIMPLE,
      STEPS({.text = "a", SERVER(P("\377\172\4no such table"))},
@@ -800,13 +757,7 @@ static const struct {
      FAKE_EXTENDED,
      {.text = "x", .want_row = true, SERVER(P("\1"), DEF_A)}},
     {"definitions that end too early", 0, 0, {.text = "x", SERVER(P("\2"), DEF_A, EOF_)}},
-    {"definitions without an end",
-     0,
-     0,
-     {.text = "x",
-      SERVER(P("\1"), DEF_A,
-             P("\1"
-               "1"))}},
+    {"definitions without an end", 0, 0, {.text = "x", SERVER(P("\1"), DEF_A, P("\0011"))}},
     {"an end of rows that is cut",
      FAKE_NO_EOF,
      0,
@@ -814,10 +765,7 @@ static const struct {
     {"a row of text for a binary one",
      0,
      0,
-     {.statement = S_BEGIN,
-      SERVER(PREPARED_0_0, NEXT, P("\1"), DEF_A, EOF_,
-             P("\1"
-               "1"))}},
+     {.statement = S_BEGIN, SERVER(PREPARED_0_0, NEXT, P("\1"), DEF_A, EOF_, P("\0011"))}},
     {"a row without its NULL bits",
      0,
      0,
@@ -827,11 +775,7 @@ static const struct {
     {"a row with fewer values",
      0,
      0,
-     {.text = "x",
-      .want_row = true,
-      SERVER(P("\2"), DEF_A, DEF_B, EOF_,
-             P("\1"
-               "1"))}},
+     {.text = "x", .want_row = true, SERVER(P("\2"), DEF_A, DEF_B, EOF_, P("\0011"))}},
     {"an answer to prepare that is cut", 0, 0, {.statement = S_BEGIN, SERVER(P("\0\1\0\0\0\0\0"))}},
     {"a set for an answer to prepare", 0, 0, {.statement = S_BEGIN, SERVER(P("\1"))}},
     {"columns left out that were never told",
