@@ -292,13 +292,39 @@ static void fill_record(struct run *run, int argc, char **argv)
     }
 }
 
+// What is looked at while the load runs.
+struct load_watch {
+    struct progress progress;
+    struct doubt_input *doubts;
+    double clock_due_s; // since the load began
+};
+
+static void on_tick(void *arg, const struct run_tick *tick)
+{
+    struct load_watch *watch = arg;
+
+    progress_run_tick(&watch->progress, tick);
+    if (tick->at_s < watch->clock_due_s)
+        return;
+    watch->clock_due_s = tick->at_s + 10; // reading it costs a little on machines of many CPUs
+    double mhz = host_frequency_mhz();
+    if (watch->doubts->first_mhz > 0)
+        watch->doubts->last_mhz = mhz;
+    else
+        watch->doubts->first_mhz = mhz;
+}
+
 static int run_measure(struct run *run, struct err *err)
 {
-    struct progress progress = {.quiet = run->options.quiet, .every_ns = run->options.progress_ns};
+    struct load_watch watch = {
+        .progress = {.quiet = run->options.quiet, .every_ns = run->options.progress_ns},
+        .doubts = &run->doubts,
+        .clock_due_s = 1,
+    };
     struct run_hooks hooks = {
         .stop = run->stop,
-        .tick = progress_run_tick,
-        .arg = &progress,
+        .tick = on_tick,
+        .arg = &watch,
         .log_write_error = &run->doubts.log_write_error,
     };
     struct kvs after = KVS_INIT;
@@ -307,7 +333,7 @@ static int run_measure(struct run *run, struct err *err)
     host_sample_take(&run->doubts.before);
     int rc = run_load(&run->plan, &hooks, &run->result, err);
     host_sample_take(&run->doubts.after);
-    progress_end(&progress);
+    progress_end(&watch.progress);
     if (rc == 0) {
         sample_counters(run, &after);
         subtract_counters(&run->counters_before, &after, &run->result->counters);

@@ -232,8 +232,7 @@ void blockdev_stack(struct storage *s, int depth)
         snprintf(s->unknown, sizeof(s->unknown), "%.31s lies on another machine", s->fs);
         return;
     }
-    if (strcmp(s->fs, "zfs") == 0 || strcmp(s->fs, "fuse.zfs") == 0 ||
-        (strncmp(s->fs, "fuse", 4) == 0 && strchr(s->source, '/') && s->source[0] != '/')) {
+    if (strcmp(s->fs, "zfs") == 0 || strcmp(s->fs, "fuse.zfs") == 0) {
         char pool[64];
         snprintf(pool, sizeof(pool), "%.*s", (int)strcspn(s->source, "/"), s->source);
         add_layer(s, depth, "zpool", pool);

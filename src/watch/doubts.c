@@ -422,12 +422,11 @@ static void doubt_power(struct result *r, const struct doubt_input *in)
         result_add_warning(r, "frequency",
                            "the CPU governor is powersave, so the clock follows the load: set it "
                            "to performance while measuring");
-    if (in->before.frequency_mhz > 0 &&
-        fabs(in->after.frequency_mhz / in->before.frequency_mhz - 1) > 0.25)
+    if (in->first_mhz > 0 && in->last_mhz > 0 && fabs(in->last_mhz / in->first_mhz - 1) > 0.25)
         result_add_warning(r, "frequency-changed",
                            "the CPU clock went from %.0f to %.0f MHz during the run: cooling or "
                            "power limits are at work; watch the temperature",
-                           in->before.frequency_mhz, in->after.frequency_mhz);
+                           in->first_mhz, in->last_mhz);
 }
 
 static void doubt_closed_loop(struct result *r, const struct doubt_input *in)

@@ -13,6 +13,7 @@ struct doubt_input {
     const struct storage *log;        // NULL: with the data, or not known
     const struct storage *written;    // --log-transactions or --trace; NULL: nothing is written
     struct host_sample before, after; // around the load
+    double first_mhz, last_mhz;       // host_frequency_mhz early and late in the load; 0 unknown
     const char *contended;            // words for rows that every client writes; NULL none
     int64_t contended_rows;           // how many such rows there are: the scale; 0 none
     bool workload_writes;             // false: no checkpoint or flush matters

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/str.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "watch/sysfs.h"
 
@@ -17,37 +19,20 @@ static void add_file(struct kvs *env, const char *key, const char *path)
 {
     char line[256];
 
-    if (sysfs_line(line, sizeof(line), "%s", path))
-        kvs_add(env, key, line[0] ? line : "unknown: the file is empty");
-    else
+    if (sysfs_line(line, sizeof(line), "%s", path)) {
+        struct str shown = STR_INIT;
+        text_add_redacted(&shown, line[0] ? line : "unknown: the file is empty");
+        kvs_add(env, key, shown.buf);
+        str_release(&shown);
+    } else
         kvs_addf(env, key, "unknown: %s", strerror(errno));
-}
-
-// The value of "NAME<blanks>: VALUE" or NAME="VALUE" in a text file.
-static bool find_value(const char *path, const char *name, char *out, int size)
-{
-    char line[512];
-    size_t len = strlen(name);
-    FILE *file = fopen(path, "re");
-    bool found = false;
-
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        if (strncmp(line, name, len) != 0)
-            continue;
-        const char *value = line + len + strspn(line + len, " \t:=\"");
-        snprintf(out, (size_t)size, "%.*s", (int)strcspn(value, "\"\n"), value);
-        found = true;
-    }
-    if (file)
-        fclose(file);
-    return found;
 }
 
 static void add_value(struct kvs *env, const char *key, const char *path, const char *name)
 {
     char value[256];
 
-    if (find_value(path, name, value, sizeof(value)))
+    if (sysfs_value(value, sizeof(value), path, name))
         kvs_add(env, key, value);
     else
         kvs_addf(env, key, "unknown: no %s in %s", name, path);
@@ -86,7 +71,7 @@ static void add_virtualisation(struct kvs *env)
     char product[128] = "", flags[4096];
 
     sysfs_line(product, sizeof(product), "/sys/class/dmi/id/product_name");
-    if (find_value("/proc/cpuinfo", "flags", flags, sizeof(flags)) && strstr(flags, "hypervisor"))
+    if (sysfs_value(flags, sizeof(flags), "/proc/cpuinfo", "flags") && strstr(flags, "hypervisor"))
         kvs_addf(env, "host.virtualization", "virtual machine%s%s", product[0] ? ": " : "",
                  product);
     else
@@ -163,21 +148,18 @@ static void read_cpu_times(struct host_sample *ret)
         fclose(file);
 }
 
-static double mean_frequency_mhz(void)
+double host_frequency_mhz(void)
 {
     char line[256];
-    double sum = 0, mhz;
-    int n = 0;
+    double most = 0, mhz;
     FILE *file = fopen("/proc/cpuinfo", "re");
 
     while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "cpu MHz : %lf", &mhz) == 1) {
-            sum += mhz;
-            n++;
-        }
+        if (sscanf(line, "cpu MHz : %lf", &mhz) == 1 && mhz > most)
+            most = mhz;
     if (file)
         fclose(file);
-    return n ? sum / n : 0;
+    return most;
 }
 
 // Time our own group was held back by a CPU quota (containers), cgroup v2.
@@ -192,7 +174,7 @@ static double throttled_s(void)
             continue;
         line[strcspn(line, "\n")] = '\0';
         snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.stat", line + 3);
-        if (find_value(path, "throttled_usec", value, sizeof(value)))
+        if (sysfs_value(value, sizeof(value), path, "throttled_usec"))
             seconds = strtod(value, NULL) / 1e6;
     }
     if (file)
@@ -207,10 +189,9 @@ void host_sample_take(struct host_sample *ret)
     memset(ret, 0, sizeof(*ret));
     ret->mono_ns = clock_now_ns(&clock_system);
     read_cpu_times(ret);
-    ret->frequency_mhz = mean_frequency_mhz();
     ret->throttled_s = throttled_s();
     ret->on_battery = on_battery();
     ret->cpus = usable_cpus();
-    if (find_value("/proc/meminfo", "MemAvailable", value, sizeof(value)))
+    if (sysfs_value(value, sizeof(value), "/proc/meminfo", "MemAvailable"))
         ret->free_memory_bytes = strtoll(value, NULL, 10) * 1024;
 }

@@ -1,5 +1,6 @@
 #include "watch/sysfs.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +15,11 @@ static bool read_line(char *out, int size, const char *path)
     out[0] = '\0';
     if (!file)
         return false;
+    errno = ENODATA; // an empty file sets none
     bool ok = fgets(out, size, file) != NULL;
+    int why = errno;
     fclose(file);
+    errno = why;
     size_t len = strcspn(out, "\n");
     while (len > 0 && out[len - 1] == ' ') // SCSI models are padded
         len--;
@@ -64,4 +68,24 @@ bool sysfs_link_name(char *out, int size, const char *path_fmt, ...)
     const char *slash = strrchr(target, '/');
     snprintf(out, (size_t)size, "%s", slash ? slash + 1 : target);
     return true;
+}
+
+bool sysfs_value(char *out, int size, const char *path, const char *name)
+{
+    char *line = NULL;
+    size_t cap = 0, len = strlen(name);
+    FILE *file = fopen(path, "re");
+    bool found = false;
+
+    while (file && !found && getline(&line, &cap, file) > 0) {
+        if (strncmp(line, name, len) != 0 || !strchr(" \t:=", line[len]))
+            continue;
+        const char *value = line + len + strspn(line + len, " \t:=\"");
+        snprintf(out, (size_t)size, "%.*s", (int)strcspn(value, "\"\n"), value);
+        found = true;
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
 }

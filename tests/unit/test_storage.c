@@ -1,4 +1,5 @@
 // Storage is described from what this machine really has: the same facts by other means.
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "watch/host.h"
 #include "watch/storage.h"
+#include "watch/sysfs.h"
 
 static void the_root_has_a_file_system_and_options(void **state)
 {
@@ -113,6 +115,53 @@ static void host_samples_move_forward(void **state)
     assert_true(a.free_memory_bytes > 0);
 }
 
+static void values_are_found_in_lines_of_any_length(void **state)
+{
+    static const struct {
+        const char *name, *value; // NULL: none
+    } cases[] = {{"flags", "fpu ... hypervisor"},
+                 {"MemTotal", "12 kB"},
+                 {"NAME", "Debian 12"},
+                 {"fpu", NULL},
+                 {"Mem", NULL},
+                 {"none", NULL}};
+    char path[] = "/tmp/prony-test-XXXXXX", value[8192], *end;
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+
+    (void)state;
+    assert_non_null(file);
+    fprintf(file, "MemTotal:   12 kB\nflags\t\t: fpu %2000s hypervisor\nNAME=\"Debian 12\"\n", "x");
+    fclose(file);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool found = sysfs_value(value, sizeof(value), path, cases[i].name);
+        assert_int_equal(found, cases[i].value != NULL);
+        if (found && strstr(cases[i].value, "hypervisor")) {
+            end = strstr(value, "hypervisor");
+            assert_non_null(end);
+            assert_string_equal(end, "hypervisor");
+        } else if (found) {
+            assert_string_equal(value, cases[i].value);
+        }
+    }
+    assert_false(sysfs_value(value, sizeof(value), "/tmp/prony-none", "x"));
+    unlink(path);
+}
+
+static void an_empty_file_has_a_reason(void **state)
+{
+    char path[] = "/tmp/prony-test-XXXXXX", line[64];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    errno = 0;
+    assert_false(sysfs_line(line, sizeof(line), "%s", path));
+    assert_int_not_equal(errno, 0);
+    close(fd);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +171,8 @@ int main(void)
         cmocka_unit_test(what_does_not_exist_is_judged_by_its_parent),
         cmocka_unit_test(a_device_is_shared_with_itself),
         cmocka_unit_test(no_recorded_value_is_empty),
+        cmocka_unit_test(values_are_found_in_lines_of_any_length),
+        cmocka_unit_test(an_empty_file_has_a_reason),
         cmocka_unit_test(host_samples_move_forward),
     };
 
