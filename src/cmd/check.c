@@ -1,5 +1,7 @@
-// prony check: do the sums that every run must keep still agree?
+// prony check: do the sums that every run must keep still agree? Exit status 3 when they do not: it
+// could be looked at, and the verdict is bad.
 #include <inttypes.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +11,13 @@
 #include "cmd/setup.h"
 
 struct check_options {
-    bool quiet;
+    bool quiet, json;
 };
 
 static const struct opt_row rows[] = {
     {"quiet", 'q', OPT_FLAG, offsetof(struct check_options, quiet), .group = "Options",
      .help = "print errors only"},
+    {"json", 0, OPT_FLAG, offsetof(struct check_options, json), .help = "print one JSON object"},
     {NULL},
 };
 
@@ -30,30 +33,58 @@ static const struct opt_command check_command = {
 
 #define BALANCES_MAX 8
 
-static int check_balances(struct setup *setup, bool quiet, struct err *err)
+static int ask_balances(struct setup *setup, int64_t *balances, bool *ret_equal, struct err *err)
 {
-    const struct schema *schema = setup->builtin->schema;
-    int64_t balances[BALANCES_MAX] = {0};
     struct db_session *session;
     struct db_result answer;
-    bool equal = false;
 
     enum db_class class = db_connect(setup->target, -1, &session, &answer);
     if (class != DB_OK)
         return setup_connect_error(setup->target, &answer, err);
-    int rc = fill_check(session, schema, balances, &equal, err);
+    int rc = fill_check(session, setup->builtin->schema, balances, ret_equal, err);
     db_disconnect(session);
-    if (rc < 0)
-        return rc;
-    for (int i = 0; !quiet && schema->balances[i]; i++)
-        printf("  %-10s %" PRId64 "\n", schema->balance_names[i], balances[i]);
-    if (!equal)
-        return err_set(err, ERR_FAILED,
-                       "the balances of %s in %s differ: a transaction was applied in part, or "
-                       "something else changed the tables (simple-update leaves tellers and "
-                       "branches out, for one)",
-                       schema->name, db_display(setup->target));
-    if (!quiet)
+    return rc;
+}
+
+static void print_json(const struct setup *setup, const int64_t *balances, bool equal)
+{
+    const struct schema *schema = setup->builtin->schema;
+    json_t *sums = json_object();
+
+    for (int i = 0; schema->balances[i]; i++)
+        json_object_set_new(sums, schema->balance_names[i], json_integer(balances[i]));
+    json_t *root = json_pack("{ss* ss sI sb so}", "target", db_display(setup->target), "workload",
+                             setup->builtin->name, "scale", (json_int_t)setup->look.scale, "agree",
+                             equal, "balances", sums);
+    json_dumpf(root, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(root);
+}
+
+// Returns the exit status of the verdict, or negative with err when there is none.
+static int check_balances(struct setup *setup, const struct check_options *options, struct err *err)
+{
+    const struct schema *schema = setup->builtin->schema;
+    int64_t balances[BALANCES_MAX] = {0};
+    bool equal = false;
+
+    if (ask_balances(setup, balances, &equal, err) < 0)
+        return -1;
+    if (options->json)
+        print_json(setup, balances, equal);
+    else if (!options->quiet)
+        for (int i = 0; schema->balances[i]; i++)
+            printf("  %-10s %" PRId64 "\n", schema->balance_names[i], balances[i]);
+    if (!equal) {
+        struct err verdict = ERR_INIT;
+        err_set(&verdict, ERR_FAILED,
+                "the balances of %s in %s differ: a transaction was applied in part, or something "
+                "else changed the tables (simple-update leaves tellers and branches out, for one)",
+                schema->name, db_display(setup->target));
+        cmd_fail(&verdict);
+        return 3;
+    }
+    if (!options->quiet && !options->json)
         printf("the balances agree\n");
     return 0;
 }
@@ -81,8 +112,9 @@ static int check_main(int argc, char **argv)
         err_set(&err, ERR_USAGE, "%s holds nothing to check: name a database",
                 db_display(setup.target));
     else if (setup_check_run(&setup, &wish, &err) == 0)
-        check_balances(&setup, options.quiet, &err);
-    status = err.kind ? cmd_fail(&err) : 0;
+        status = check_balances(&setup, &options, &err);
+    if (err.kind)
+        status = cmd_fail(&err);
 out:
     setup_close(&setup);
     opt_release(rows, &options);

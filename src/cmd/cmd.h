@@ -1,6 +1,6 @@
 // Front doors: what all commands share. A command is one file, one row in main.c's table, and the
-// only place that prints. Exit statuses are those of design: 0 done, 1 failed, 2 wrong usage, 4 not
-// run here.
+// only place that prints. Exit statuses: 0 done, 1 failed, 2 wrong usage or set-up, 3 looked at and
+// the verdict is bad, 4 not run here.
 #pragma once
 
 #include <signal.h>

@@ -120,3 +120,22 @@ def test_wal_that_flushes_at_checkpoints_only_is_not_durable(prony):
     assert "not-durable" in doubts(relaxed)
     strict = prony.measure("sqlite:?journal_mode=wal&synchronous=full", *line)
     assert "not-durable" not in doubts(strict)
+
+
+# ---- check
+
+def test_books_that_do_not_balance_are_a_bad_verdict(prony):
+    import sqlite3
+    url = f"sqlite:{prony.dir / 'b.db'}"
+    prony.good("init", url, "tpcb", "-s", "1", "-q")
+    good = json.loads(prony.good("check", url, "tpcb", "--json").out)
+    assert good["agree"] is True and set(good["balances"].values()) == {0}
+    assert (good["workload"], good["scale"], good["target"]) == ("tpcb", 1, url)
+    with sqlite3.connect(prony.dir / "b.db") as db:
+        db.execute("update pgbench_tellers set tbalance = 5 where tid = 3")
+    db.close()
+    bad = prony.run("check", url, "tpcb", "--json")
+    assert bad.status == 3, bad
+    assert json.loads(bad.out)["agree"] is False
+    assert "differ" in bad.err
+    assert prony.run("check", url, "tpcb", "-q").out == ""
