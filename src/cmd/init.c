@@ -79,9 +79,9 @@ static const struct opt_command init_command = {
     .max_args = 2,
 };
 
-static int resolve_scale(struct setup *setup, const struct scale_wish *wish, struct err *err)
+static int resolve_scale(const struct schema *schema, const struct scale_wish *wish,
+                         int64_t *ret_scale, struct err *err)
 {
-    const struct schema *schema = setup->builtin->schema;
     int64_t scale = wish->units;
 
     if (wish->bytes)
@@ -89,9 +89,9 @@ static int resolve_scale(struct setup *setup, const struct scale_wish *wish, str
     if (scale == 0)
         scale = wish->bytes ? 1 : 10;
     if (scale > schema->scale_max)
-        return err_set(err, ERR_USAGE, "--scale: %s goes up to %" PRId64, schema->name,
-                       schema->scale_max);
-    setup->scale = scale;
+        return err_set(err, ERR_USAGE, "--scale %" PRId64 ": %s goes up to %" PRId64, scale,
+                       schema->name, schema->scale_max);
+    *ret_scale = scale;
     return 0;
 }
 
@@ -139,7 +139,7 @@ static int check(const struct setup *setup, const struct init_options *options, 
                        "tables of these names are in %s already and prony did not make them: drop "
                        "them yourself, name another database, or give --replace to drop them",
                        db_display(setup->target));
-    return 0;
+    return setup_check_room(setup, err);
 }
 
 static int make(struct setup *setup, const struct init_options *options,
@@ -185,14 +185,15 @@ static int init_main(int argc, char **argv)
     struct setup_wish wish = {
         .url = args[0],
         .workload = args[1],
-        .scale = options.scale.units,
         .clients = 1,
         .protocol = DB_SIMPLE,
         .trace_path = options.trace,
-        .create = !options.dry_run,
+        .create = true, // a dry run leaves nothing: what stays empty goes again
     };
-    if (setup_open(&setup, &wish, &err) < 0 || resolve_scale(&setup, &options.scale, &err) < 0 ||
-        check(&setup, &options, &err) < 0) {
+    // Before anything is opened, and with that made, as far as the workload is known.
+    const struct workload_builtin *builtin = workload_find_builtin(args[1]);
+    if ((builtin && resolve_scale(builtin->schema, &options.scale, &wish.scale, &err) < 0) ||
+        setup_open(&setup, &wish, &err) < 0 || check(&setup, &options, &err) < 0) {
         status = cmd_fail(&err);
         goto out;
     }

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/units.h"
+#include "watch/storage.h"
 #include "load/connect_error.h"
 
 int setup_connect_error(struct db_target *target, const struct db_result *result, struct err *err)
@@ -126,7 +128,7 @@ static int check_tables(const struct setup *setup, const struct setup_wish *wish
     long long wanted = (long long)setup->scale;
 
     if (db_is_temporary(setup->target))
-        return 0; // filled by the run itself
+        return setup_check_room(setup, err); // filled by the run itself
     if (setup->look.state == FILL_ABSENT)
         return err_set(err, ERR_USAGE,
                        "the tables of %s are missing in %s: make them with `prony init '%s' %s -s "
@@ -144,6 +146,29 @@ static int check_tables(const struct setup *setup, const struct setup_wish *wish
                        (long long)wish->scale, name, target, (long long)setup->look.scale, target,
                        name, (long long)wish->scale);
     return check_table_engine(setup, err);
+}
+
+// The size is an estimate that is right within a factor of two on all engines.
+int setup_check_room(const struct setup *setup, struct err *err)
+{
+    const struct db_facts *facts = &setup->facts;
+    int64_t bytes = setup->scale * setup->builtin->schema->bytes_per_scale;
+    char needed[UNITS_MAX], there[UNITS_MAX];
+    struct storage storage;
+
+    if (!facts->data_path[0])
+        return 0;
+    storage_describe(facts->data_path, &storage);
+    int64_t room = storage.free_bytes;
+    if (setup->look.state != FILL_ABSENT && facts->data_bytes > 0)
+        room += facts->data_bytes; // is dropped first
+    if (storage.free_bytes < 0 || bytes / 2 <= room)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "--scale: %s at scale %lld takes about %s and %s has %s free: use a smaller "
+                   "scale, or another volume",
+                   setup->builtin->name, (long long)setup->scale, units_format_bytes(bytes, needed),
+                   storage.mount_point, units_format_bytes(room, there));
 }
 
 int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err)

@@ -45,6 +45,9 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
 // looks.
 int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err);
 
+// Is there room for tables of setup->scale where the data lies? Where that is not known, there is.
+int setup_check_room(const struct setup *setup, struct err *err);
+
 // Closes all. What could not be undone is told on stderr.
 void setup_close(struct setup *setup);
 

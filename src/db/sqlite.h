@@ -26,6 +26,7 @@ struct sqlite_target {
     char *path;         // absolute: neither a change of directory nor "file:..." alters its meaning
     char *vfs;          // NULL: the standard one
     bool read_only;     // mode=ro
+    atomic_bool made;   // by a session; goes again if it stays empty
     bool library_busy;  // busy_handler=library: for comparison
     int64_t busy_ns;    // busy_timeout: the longest wait for one lock
     struct kvs pragmas; // in the order in which they must be set

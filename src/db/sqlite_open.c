@@ -324,10 +324,26 @@ int sqlite_target_open(struct db_target *base, struct err *err)
 }
 
 // Before a session of a target whose file may be made.
-static void make_missing(const struct sqlite_target *target)
+static void make_missing(struct sqlite_target *target)
 {
-    if (target->base.options.create_missing && !target->read_only && access(target->path, F_OK) < 0)
-        (void)make_file(target->path); // what is wrong with it, opening tells
+    if (target->base.options.create_missing && !target->read_only &&
+        access(target->path, F_OK) < 0 && make_file(target->path) == 0)
+        atomic_store(&target->made, true); // what is wrong with it else, opening tells
+}
+
+// No table, nor anything else.
+static bool is_empty(const struct sqlite_target *target)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    bool empty = false;
+
+    if (sqlite3_open_v2(target->path, &db, SQLITE_OPEN_READWRITE, target->vfs) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema", -1, &stmt, NULL) == SQLITE_OK)
+        empty = sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_int64(stmt, 0) == 0;
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return empty;
 }
 
 int sqlite_connect_file(struct sqlite_session *session, struct err *err)
@@ -344,7 +360,7 @@ void sqlite_target_close(struct db_target *base)
     struct leftovers *lo = base->options.leftovers;
 
     assert(!target->sessions);
-    if (base->temporary)
+    if (base->temporary || (atomic_load(&target->made) && is_empty(target)))
         remove_files(target->path);
     for (int i = 0; i < SQLITE_FILES; i++)
         if (target->leftovers[i] > 0)

@@ -283,7 +283,23 @@ static void file_is_made_by_the_first_session(void **state)
     assert_int_equal(access("new.db", F_OK), 0);
     db_disconnect(session);
     db_close(target);
+    assert_int_equal(n_files(), 0); // nothing came into it
+    target = open_ok("sqlite:new.db?journal_mode=wal", true);
+    session = connect_ok(target, 0);
+    query_ok(session, "CREATE TABLE t (a int)");
+    db_disconnect(session);
+    db_close(target);
     assert_int_equal(access("new.db", F_OK), 0);
+}
+
+static void empty_file_of_others_stays(void **state)
+{
+    (void)state;
+    fclose(fopen("empty.db", "w"));
+    struct db_target *target = open_ok("sqlite:empty.db", true);
+    db_disconnect(connect_ok(target, 0));
+    db_close(target);
+    assert_int_equal(access("empty.db", F_OK), 0);
 }
 
 static void file_that_went_away_is_no_database(void **state)
@@ -872,6 +888,7 @@ int main(void)
         TEST(every_session_has_the_settings),
         TEST(bad_file_is_named_with_a_remedy_and_nothing_is_made),
         TEST(file_is_made_by_the_first_session),
+        TEST(empty_file_of_others_stays),
         TEST(file_that_went_away_is_no_database),
         TEST(odd_characters_in_a_path_are_taken_as_they_are),
         TEST(path_outlives_a_change_of_directory),
