@@ -363,6 +363,21 @@ static void doubt_same_host(struct result *r, const struct doubt_input *in)
                            share * 100, in->before.cpus);
 }
 
+// The workers of the ring take all they can get when the server answers faster than they ask. In
+// the threads loop clients wait for the server, and their threads share every processor.
+static void doubt_client_limit(struct result *r, const struct doubt_input *in)
+{
+    double cores = r->duration_s > 0 ? (r->cpu_user_s + r->cpu_sys_s) / r->duration_s : 0;
+    double most = fmin((double)r->threads, in->before.cpus);
+
+    if (strncmp(r->loop, "ring", 4) == 0 && most > 0 && cores > 0.9 * most)
+        result_add_warning(r, "client-limit",
+                           "prony's %lld worker thread%s were busy %.0f %% of the time, so the "
+                           "client was the limit and not the database: use --threads %lld",
+                           (long long)r->threads, r->threads == 1 ? "" : "s", 100 * cores / most,
+                           (long long)r->threads * 2);
+}
+
 static void doubt_fairness(struct result *r, const struct doubt_input *in)
 {
     int64_t low = INT64_MAX, high = 0;
@@ -461,10 +476,12 @@ static void doubt_saturated(struct result *r, const struct doubt_input *in)
 }
 
 static doubt_rule *const rules[] = {
-    doubt_errors,      doubt_outage,    doubt_log_write,       doubt_memory,      doubt_overlay,
-    doubt_not_durable, doubt_not_whole, doubt_fast_flush,      doubt_contention,  doubt_saturated,
-    doubt_not_steady,  doubt_cached,    doubt_checkpoint,      doubt_fairness,    doubt_steal,
-    doubt_power,       doubt_same_host, doubt_store_on_volume, doubt_closed_loop, doubt_too_short,
+    doubt_errors,       doubt_outage,      doubt_log_write,       doubt_memory,
+    doubt_overlay,      doubt_not_durable, doubt_not_whole,       doubt_fast_flush,
+    doubt_contention,   doubt_saturated,   doubt_not_steady,      doubt_cached,
+    doubt_checkpoint,   doubt_fairness,    doubt_steal,           doubt_power,
+    doubt_client_limit, doubt_same_host,   doubt_store_on_volume, doubt_closed_loop,
+    doubt_too_short,
 };
 
 void doubts_judge(struct result *result, const struct doubt_input *input)

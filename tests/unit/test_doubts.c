@@ -27,6 +27,8 @@ static void scene_init(struct scene *s)
     memset(s, 0, sizeof(*s));
     s->r = result_new();
     s->r->engine = mem_strdup("postgres");
+    s->r->loop = mem_strdup("threads");
+    s->r->threads = 8;
     s->r->clients = 8;
     s->r->duration_s = s->r->window_s = 300;
     s->r->steady = true;
@@ -233,6 +235,15 @@ static void few_transactions(struct scene *s)
 {
     s->r->window_done = 900;
 }
+static void busy_workers(struct scene *s)
+{
+    free(s->r->loop);
+    s->r->loop = mem_strdup("ring-uring");
+    s->r->threads = 1;
+    s->r->cpu_user_s = 290;
+    s->facts.is_local = false; // else client-on-host says it too
+    s->in.data = NULL;
+}
 static void busy_client(struct scene *s)
 {
     s->r->cpu_user_s = 300;
@@ -317,6 +328,7 @@ static const struct {
     {not_steady, "not-steady"},
     {short_run, "too-short"},
     {few_transactions, "few-transactions"},
+    {busy_workers, "client-limit"},
     {busy_client, "client-on-host"},
     {starved, "unfair"},
     {stolen, "steal"},
