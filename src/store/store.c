@@ -188,7 +188,11 @@ static int store_open_file(struct store *store, struct err *err)
     if (store->mode == STORE_READ)
         return 0;
     if (store_ready_to_write(store, err) < 0) {
-        err->kind = ERR_USAGE;
+        if (err->kind == ERR_USAGE)
+            return -1;
+        char *why = mem_strdup(err->text);
+        err_set(err, ERR_USAGE, "%s; name another with --store FILE", why);
+        free(why);
         return -1;
     }
     if (store->made)
