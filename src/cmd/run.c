@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -415,6 +416,30 @@ static void run_release(struct run *run)
     opt_release(run_command.rows, &run->options);
 }
 
+static bool is_same_file(FILE *file, const char *path)
+{
+    struct stat a, b;
+
+    return fstat(fileno(file), &a) == 0 && S_ISREG(a.st_mode) && stat(path, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// The document replaces what is in the file: that must not be the results or the database.
+static int open_json(struct run *run, struct err *err)
+{
+    const char *path = run->options.json;
+
+    run->json = cmd_open_output(path, &run->json_made, err);
+    if (!run->json)
+        return -1;
+    if (is_same_file(run->json, store_path(run->store)) ||
+        is_same_file(run->json, run->setup.facts.data_path))
+        return err_set(err, ERR_USAGE, "--json %s: this is the %s: name another file", path,
+                       is_same_file(run->json, store_path(run->store)) ? "results file"
+                                                                       : "database");
+    return 0;
+}
+
 static int prepare(struct run *run, int n_args, char **args, struct err *err)
 {
     struct run_options *o = &run->options;
@@ -441,7 +466,7 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         setup_check_run(&run->setup, &run->wish, err) < 0 ||
         store_open(&run->store, o->store, STORE_WRITE, err) < 0)
         return -1;
-    if (o->json && !(run->json = cmd_open_output(o->json, &run->json_made, err)))
+    if (o->json && open_json(run, err) < 0)
         return -1;
     make_plan(run);
     describe_places(run);
