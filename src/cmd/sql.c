@@ -37,6 +37,12 @@ static const struct opt_command sql_command = {
     .max_args = 1,
 };
 
+// Bytes are no text: hex(column) shows them.
+static const char *text_of(const char *value, int type)
+{
+    return !value ? "" : type == SQLITE_BLOB ? "(blob)" : value;
+}
+
 // ---- a table: widths are known only after the last row, so rows are kept
 
 struct table {
@@ -54,11 +60,10 @@ static void table_row(void *arg, int n, const char *const *names, const char *co
     table->columns = n;
     for (int i = 0; i < n; i++) {
         struct str safe = STR_INIT;
-        const char *text = values ? values[i] : names[i];
-        text_add_safe(&safe, text ? text : "");
+        text_add_safe(&safe, values ? text_of(values[i], types[i]) : names[i]);
         *ARR_PUSH(table->cells, table->n, table->cap) = str_detach(&safe);
         *ARR_PUSH(table->right, table->n_right, table->cap_right) =
-            types && (types[i] == SQLITE_INTEGER || types[i] == SQLITE_FLOAT);
+            values && (types[i] == SQLITE_INTEGER || types[i] == SQLITE_FLOAT);
     }
 }
 
@@ -90,10 +95,9 @@ static void table_print_and_free(struct table *table)
 static void csv_row(void *arg, int n, const char *const *names, const char *const *values,
                     const int *types)
 {
-    (void)arg, (void)types;
+    (void)arg;
     for (int i = 0; i < n; i++) {
-        const char *text = values ? values[i] : names[i];
-        text = text ? text : "";
+        const char *text = values ? text_of(values[i], types[i]) : names[i];
         if (i)
             putchar(',');
         if (!text[strcspn(text, ",\"\r\n")]) {
