@@ -269,11 +269,12 @@ static void doubt_fast_flush(struct result *r, const struct doubt_input *in)
 static void doubt_contention(struct result *r, const struct doubt_input *in)
 {
     if (in->contended && in->contended_rows > 0 && in->contended_rows < r->clients)
-        result_add_warning(r, "few-rows",
-                           "%lld clients contend for %lld rows (every transaction writes %s), so "
-                           "this measures row locks more than storage: use --scale %lld or more",
-                           (long long)r->clients, (long long)in->contended_rows, in->contended,
-                           (long long)r->clients);
+        result_add_warning(
+            r, "few-rows",
+            "%lld clients contend for %lld rows (every transaction writes %s), so "
+            "this measures row locks more than storage: make tables of --scale %lld or more",
+            (long long)r->clients, (long long)in->contended_rows, in->contended,
+            (long long)r->clients);
 }
 
 // InnoDB past the kernel's cache has its own alone; what a server elsewhere has free is not known.

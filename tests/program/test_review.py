@@ -139,3 +139,36 @@ def test_books_that_do_not_balance_are_a_bad_verdict(prony):
     assert json.loads(bad.out)["agree"] is False
     assert "differ" in bad.err
     assert prony.run("check", url, "tpcb", "-q").out == ""
+
+
+# ---- files that are something else already
+
+@pytest.mark.parametrize("name", ["store.db", "b.db"])
+def test_a_document_does_not_replace_results_or_database(prony, name):
+    prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "-q")
+    prony.good("run", "sqlite:b.db", "tpcb", "-t", "1", "-c", "1", "-q")
+    prony.refused("run", "sqlite:b.db", "tpcb", "-t", "1", "--json", name, says=["--json", name])
+    prony.good("run", "sqlite:b.db", "tpcb", "-t", "1", "-c", "1", "-q")
+    assert len(json.loads(prony.good("list", "--json").out)) == 2
+
+
+def test_bytes_are_not_shown_as_text(prony):
+    prony.good("run", "null:", "tpcb", "-t", "9", "-c", "1", "-q")
+    query = "SELECT id, latency_histogram AS h, note FROM runs"
+    assert prony.good("sql", query).out.split() == ["id", "h", "note", "1", "(blob)"]
+    assert prony.good("sql", query, "--csv").out == "id,h,note\n1,(blob),\n"
+    assert json.loads(prony.good("sql", query, "--json").out) == [{"id": 1, "h": None, "note": None}]
+
+
+# ---- documents
+
+def test_every_doubt_is_explained():
+    import re
+    from harness.place import REPO
+    source = "".join(path.read_text(encoding="utf-8") for path in (REPO / "src").rglob("*.c"))
+    ids = set(re.findall(r'result_add_warning\(\s*\w+,\s*"([a-z-]+)"', source))
+    assert len(ids) > 20
+    text = (REPO / "docs" / "doubts.md").read_text(encoding="utf-8")
+    explained = {word for line in text.splitlines() if line.startswith("| ")
+                 for word in line.split("|")[1].replace(",", " ").split()}
+    assert ids - explained == set()
