@@ -1,5 +1,6 @@
 #include "cmd/setup.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "watch/storage.h"
 #include "load/connect_error.h"
@@ -104,47 +106,58 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
     return 0;
 }
 
+// Sets ERR_USAGE to the words and the command that makes the tables, ready to be typed.
+__attribute__((format(printf, 4, 5))) static int say_init(const struct setup *setup, int64_t scale,
+                                                          struct err *err, const char *fmt, ...)
+{
+    struct str text = STR_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    str_vaddf(&text, fmt, ap);
+    va_end(ap);
+    str_add(&text, " `prony init ");
+    text_add_shell(&text, db_display(setup->target));
+    str_addf(&text, " %s -s %lld`", setup->builtin->name, (long long)scale);
+    err_set(err, ERR_USAGE, "%s", text.buf);
+    str_release(&text);
+    return -1;
+}
+
 // MySQL's tables may lie in another storage engine than the target asks for: results under the
 // wrong name would be a lie, and statements would follow capabilities that the tables do not have.
 static int check_table_engine(const struct setup *setup, struct err *err)
 {
     const char *asked = kvs_get(&setup->facts.settings, "engine");
     const char *is = kvs_get(&setup->facts.settings, "table_engine");
-    const char *target = db_display(setup->target);
 
     if (!asked || !is || strncmp(is, "unknown", 7) == 0 || strcasecmp(asked, is) == 0)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "engine=%s: the tables of %s in %s are of %s: name that in the target, or make "
-                   "them again with `prony init '%s' %s -s %lld`",
-                   asked, setup->builtin->name, target, is, target, setup->builtin->name,
-                   (long long)setup->scale);
+    return say_init(setup, setup->scale, err,
+                    "engine=%s: the tables of %s in %s are of %s: name that in the target, or make "
+                    "them again with",
+                    asked, setup->builtin->name, db_display(setup->target), is);
 }
 
 static int check_tables(const struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     const char *target = db_display(setup->target);
     const char *name = setup->builtin->name;
-    long long wanted = (long long)setup->scale;
 
     if (db_is_temporary(setup->target))
         return setup_check_room(setup, err); // filled by the run itself
     if (setup->look.state == FILL_ABSENT)
-        return err_set(err, ERR_USAGE,
-                       "the tables of %s are missing in %s: make them with `prony init '%s' %s -s "
-                       "%lld`",
-                       name, target, target, name, wanted);
+        return say_init(setup, setup->scale, err,
+                        "the tables of %s are missing in %s: make them with", name, target);
     if (setup->look.state == FILL_PARTIAL)
-        return err_set(err, ERR_USAGE,
-                       "the tables of %s in %s are not whole (%s): make them again with `prony "
-                       "init '%s' %s -s %lld`",
-                       name, target, setup->look.detail, target, name, wanted);
+        return say_init(setup, setup->scale, err,
+                        "the tables of %s in %s are not whole (%s): make them again with", name,
+                        target, setup->look.detail);
     if (wish->scale > 0 && setup->look.scale > 0 && wish->scale != setup->look.scale)
-        return err_set(err, ERR_USAGE,
-                       "--scale %lld: the tables of %s in %s have scale %lld; leave --scale away, "
-                       "or make them again with `prony init '%s' %s -s %lld`",
-                       (long long)wish->scale, name, target, (long long)setup->look.scale, target,
-                       name, (long long)wish->scale);
+        return say_init(setup, wish->scale, err,
+                        "--scale %lld: the tables of %s in %s have scale %lld; leave --scale away, "
+                        "or make them again with",
+                        (long long)wish->scale, name, target, (long long)setup->look.scale);
     return check_table_engine(setup, err);
 }
 
@@ -181,14 +194,13 @@ int setup_check_run(const struct setup *setup, const struct setup_wish *wish, st
                        "%s is read-only (%s) and the workload %s writes: use select-only, or a "
                        "target that can be written",
                        db_display(setup->target), facts->read_only_why, setup->workload->name);
-    if (facts->max_connections > 0 &&
-        wish->clients > facts->max_connections - facts->connections_used)
+    int left = facts->max_connections - facts->connections_used;
+    if (facts->max_connections > 0 && wish->clients > left)
         return err_set(err, ERR_USAGE,
                        "--clients %lld: %s allows %d connections (%s) and %d are in use; use at "
                        "most %d clients, or raise %s",
                        (long long)wish->clients, db_display(setup->target), facts->max_connections,
-                       facts->max_connections_setting, facts->connections_used,
-                       facts->max_connections - facts->connections_used,
+                       facts->max_connections_setting, facts->connections_used, left > 0 ? left : 0,
                        facts->max_connections_setting);
     if (setup->builtin && !hollow)
         return check_tables(setup, wish, err);

@@ -172,3 +172,14 @@ def test_every_doubt_is_explained():
     explained = {word for line in text.splitlines() if line.startswith("| ")
                  for word in line.split("|")[1].replace(",", " ").split()}
     assert ids - explained == set()
+
+
+def test_the_init_that_is_advised_can_be_typed(prony):
+    import re
+    import shlex
+    import sqlite3
+    name = "it's & mine.db"
+    sqlite3.connect(prony.dir / name).execute("create table t (a int)").connection.close()
+    said = prony.refused("run", f"sqlite:{name}", "tpcb", "-s", "1", says="missing").err
+    prony.good(*shlex.split(re.search("`prony (init .*)`", said).group(1)), "-q")
+    prony.good("run", f"sqlite:{name}", "tpcb", "-t", "1", "-q")
