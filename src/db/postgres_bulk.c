@@ -8,6 +8,8 @@
 #include "db/postgres.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,7 +17,10 @@
 
 #include "base/mem.h"
 
-#define PIECE (64 * 1024)
+#define PIECE   (64 * 1024)
+#define SLICE   (8 * 1024) // what libpq hands to the kernel at once
+#define PEEK    4096       // of what the server says; an error comes after few notices
+#define LOOK_MS 20
 
 static void reset(struct db_result *result)
 {
@@ -214,30 +219,68 @@ static enum db_class give_up(struct postgres_session *s, struct db_result *resul
 }
 
 // During a COPY libpq looks for an error only at the end; a full disk would be noticed after all
-// the rest was sent for nothing. So the first byte of what the server says is looked at before
-// libpq reads it ('E' begins an error). Under TLS that byte is not to be had, and it is noticed
-// late.
+// the rest was sent for nothing. So what the server says is looked at before libpq reads it, which
+// it does whenever it cannot send all it has at once: from then on an error is not to be seen. That
+// is why rows are sent in slices, each when the socket takes one. Under TLS nothing is to be had of
+// this, and an error is noticed late.
+enum said { SAID_NOTHING_BAD, SAID_MUCH, SAID_ERROR };
+
+static enum said look(int fd)
+{
+    unsigned char buf[PEEK];
+
+    ssize_t n = recv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return SAID_NOTHING_BAD;
+    if (n <= 0)
+        return SAID_ERROR; // the connection is gone
+    // Messages are a type and a length that counts itself; notices may come before the error.
+    for (size_t at = 0; at < (size_t)n;) {
+        if (buf[at] == 'E')
+            return SAID_ERROR;
+        if (at + 5 > (size_t)n)
+            break;
+        size_t len = (size_t)buf[at + 1] << 24 | (size_t)buf[at + 2] << 16 |
+                     (size_t)buf[at + 3] << 8 | buf[at + 4];
+        at += 1 + len;
+    }
+    return n == PEEK ? SAID_MUCH : SAID_NOTHING_BAD;
+}
+
+// Waits until the socket takes more; true when the load is over instead.
 static bool has_ended(struct postgres_session *s)
 {
-    char type;
+    struct pollfd pfd = {.fd = PQsocket(s->conn), .events = POLLIN | POLLOUT};
 
     if (postgres_cancel_asked(s->cancel))
         return true;
     if (PQsslInUse(s->conn) || PQgssEncInUse(s->conn))
         return false;
-    ssize_t n = recv(PQsocket(s->conn), &type, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n == 1 && type == 'E');
+    for (;;) {
+        int n = poll(&pfd, 1, LOOK_MS);
+        if (n < 0 && errno != EINTR)
+            return true;
+        enum said said = look(pfd.fd);
+        if (said == SAID_ERROR)
+            return true;
+        // A server that cannot get rid of its notices would not take our rows either.
+        if (said == SAID_MUCH && !PQconsumeInput(s->conn))
+            return true;
+        if (n > 0 && (pfd.revents & POLLOUT))
+            return false;
+        pfd.events = POLLOUT; // a notice that waits to be read must not make this spin
+    }
 }
 
 static int send_rows(struct postgres_session *s)
 {
     struct str *rows = &s->bulk.rows;
 
-    if (rows->len == 0)
-        return 0;
-    if (has_ended(s) || !PQconsumeInput(s->conn) ||
-        PQputCopyData(s->conn, rows->buf, (int)rows->len) != 1)
-        return -1;
+    for (size_t at = 0; at < rows->len; at += SLICE) {
+        size_t len = rows->len - at < SLICE ? rows->len - at : SLICE;
+        if (has_ended(s) || PQputCopyData(s->conn, rows->buf + at, (int)len) != 1)
+            return -1;
+    }
     str_clear(rows);
     return 0;
 }

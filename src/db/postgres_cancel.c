@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 #define GRACE_NS     (3 * NS_PER_S)
+#define ASK_AGAIN_NS (200 * NS_PER_MS) // the first may have come before the statement did
 #define SETTLE_NS    (1 * NS_PER_S)
 #define LOOK_NS      (20 * NS_PER_MS)
 #define HELPER_STACK (128 * 1024)
@@ -150,16 +151,38 @@ static void cut(struct postgres_cancel *cancel, uint64_t serial)
         shutdown(cancel->fd, SHUT_RDWR);
 }
 
+// Asking is begun under the lock and only while the request runs, so the session waits for its end.
+static void ask_again(struct postgres_cancel *cancel, uint64_t serial)
+{
+    pthread_mutex_lock(&cancel->lock);
+    bool start = !cancel->asking && __atomic_load_n(&cancel->serial, __ATOMIC_ACQUIRE) == serial;
+    cancel->asking |= start;
+    pthread_mutex_unlock(&cancel->lock);
+    if (!start || start_helper(cancel, ask) == 0)
+        return;
+    pthread_mutex_lock(&cancel->lock);
+    cancel->asking = false;
+    pthread_mutex_unlock(&cancel->lock);
+}
+
 static void *watch(void *arg)
 {
     struct postgres_cancel *cancel = arg;
     uint64_t serial = cancel->asked; // not written again while watched
-    int64_t deadline_ns = clock_now_ns(&clock_system) + GRACE_NS;
+    int64_t now_ns = clock_now_ns(&clock_system);
+    int64_t deadline_ns = now_ns + GRACE_NS;
+    int64_t again_ns = now_ns + ASK_AGAIN_NS;
 
     if (start_helper(cancel, ask) == 0) {
         while (__atomic_load_n(&cancel->serial, __ATOMIC_ACQUIRE) == serial &&
-               clock_now_ns(&clock_system) < deadline_ns)
-            clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + LOOK_NS);
+               now_ns < deadline_ns) {
+            clock_sleep_until_ns(&clock_system, now_ns + LOOK_NS);
+            now_ns = clock_now_ns(&clock_system);
+            if (now_ns < again_ns)
+                continue;
+            ask_again(cancel, serial);
+            again_ns = now_ns + ASK_AGAIN_NS;
+        }
         pthread_mutex_lock(&cancel->lock);
     } else {
         pthread_mutex_lock(&cancel->lock);
