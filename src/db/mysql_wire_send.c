@@ -171,6 +171,7 @@ static uint8_t *put_text(uint8_t *p, const char *text, uint32_t len)
 static uint8_t *put_value(uint8_t *p, const struct db_value *param)
 {
     uint64_t bits;
+    static_assert(sizeof(bits) == sizeof(param->d), "DOUBLE has eight bytes");
 
     switch (param->type) {
     case DB_NULL:
@@ -180,7 +181,6 @@ static uint8_t *put_value(uint8_t *p, const struct db_value *param)
     case DB_INT:
         return put_int(p, (uint64_t)param->i, 8);
     case DB_DOUBLE:
-        static_assert(sizeof(bits) == sizeof(param->d), "DOUBLE has eight bytes");
         memcpy(&bits, &param->d, sizeof(bits));
         return put_int(p, bits, 8);
     case DB_TEXT:
