@@ -13,6 +13,8 @@ from harness.mariadb import MariaDB  # noqa: E402 pylint: disable=wrong-import-p
 from harness.place import Place  # noqa: E402 pylint: disable=wrong-import-position
 from harness.postgres import Postgres  # noqa: E402 pylint: disable=wrong-import-position
 
+from speed import machine  # noqa: E402 pylint: disable=wrong-import-position
+
 __all__ = ["Bench", "MariaDB", "Postgres", "ROOT"]
 
 # Else the engines' defaults, durability above all.
@@ -29,6 +31,7 @@ class Bench:
         self.quick = quick
         self.counts = counts  # numbers of clients to try
         self.rounds = rounds  # None: what the part thinks right
+        self.server_core, self.client_core = machine.cores()
         self.place = Place()
         self.dir = self.place.make("bench")
         self.start_s = time.monotonic()
@@ -36,6 +39,7 @@ class Bench:
         self.n_files = 0
         self.raw = {}  # name -> numbers, for --json
         self.servers = {}
+        self.help = ""
 
     def seconds(self):
         return time.monotonic() - self.start_s
@@ -45,6 +49,16 @@ class Bench:
 
     def n_rounds(self, full, quick=1):
         return self.rounds or (quick if self.quick else full)
+
+    def window_s(self):
+        return 0.5 if self.quick else 1.2
+
+    def has_loop(self, name):
+        """Whether this prony knows the loop at all; the kernel may still refuse it."""
+        if not self.help:
+            self.help = subprocess.run([self.prony, "run", "--help"], capture_output=True,
+                                       text=True, check=True).stdout
+        return name in self.help
 
     def program(self, name):
         return self.build / "bench" / name
@@ -65,13 +79,17 @@ class Bench:
         if run.returncode:
             raise RuntimeError(f"{' '.join(map(str, argv))}\nended with {run.returncode}:\n"
                                f"{run.stdout}{run.stderr}")
-        return {**json.loads(file.read_text(encoding="utf-8")), "out": run.stdout + run.stderr}
+        return {**self.read_json(file), "out": run.stdout + run.stderr}
+
+    @staticmethod
+    def read_json(path):
+        return json.loads(path.read_text(encoding="utf-8"))
 
     def prony_run(self, *args, timeout_s=300):
         """A whole `prony run`: (what it cost, its JSON document)."""
         file = self.new_file(".json")
         cost = self.cost([self.prony, "run", *args, "-q", "--json", file], timeout_s)
-        return cost, json.loads(file.read_text(encoding="utf-8"))
+        return cost, self.read_json(file)
 
     def server(self, kind):
         """A private server with the engine's own defaults, made at the first call and kept to the
