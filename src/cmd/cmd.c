@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -9,12 +10,27 @@
 
 #include "base/leftovers.h"
 #include "base/str.h"
+#include "base/text.h"
 
 int cmd_fail(const struct err *err)
 {
     fflush(stdout);
     fprintf(stderr, "prony: %s\n", err->text);
     return err_exit_status(err);
+}
+
+void cmd_print_safe(const char *fmt, ...)
+{
+    struct str line = STR_INIT, safe = STR_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    str_vaddf(&line, fmt, ap);
+    va_end(ap);
+    text_add_safe(&safe, line.buf);
+    printf("%s\n", safe.buf);
+    str_release(&line);
+    str_release(&safe);
 }
 
 int cmd_parse(const struct opt_command *command, int argc, char **argv, void *values, char **args,

@@ -24,6 +24,9 @@ extern const struct command command_run, command_init, command_check, command_li
 // Prints "prony: TEXT" to stderr and returns the error's exit status.
 int cmd_fail(const struct err *err);
 
+// A line on stdout whose parts came from elsewhere: what could steer the terminal is shown instead.
+void cmd_print_safe(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 // Parses a command line into values, which are zeroed and set to their defaults first. Returns the
 // number of arguments, or negative when the command ends here (help was printed, or the line was
 // wrong): then *ret_status is its exit status.

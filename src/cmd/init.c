@@ -1,5 +1,6 @@
 // prony init: make the tables of a built-in workload.
 #include <inttypes.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
 #include "cmd/setup.h"
-#include "watch/storage.h"
 
 // A scale as typed: a number of scale units, or a size on disk.
 struct scale_wish {
@@ -22,7 +22,7 @@ struct scale_wish {
 struct init_options {
     struct scale_wish scale;
     int64_t jobs;
-    bool replace, quiet, dry_run;
+    bool replace, quiet, dry_run, json;
     char *trace;
 };
 
@@ -53,6 +53,8 @@ static const struct opt_row rows[] = {
     {"dry-run", 0, OPT_FLAG, AT(dry_run), .help = "say what would be made, and stop"},
     {"trace", 0, OPT_TEXT, AT(trace), .arg = "FILE", .unrecorded = true,
      .help = "write every database call"},
+    {"json", 0, OPT_FLAG, AT(json), .unrecorded = true,
+     .help = "print one JSON object instead, at the end"},
     {"quiet", 'q', OPT_FLAG, AT(quiet), .unrecorded = true, .help = "print errors only"},
     {NULL},
 };
@@ -85,7 +87,8 @@ static int resolve_scale(const struct schema *schema, const struct scale_wish *w
     int64_t scale = wish->units;
 
     if (wish->bytes)
-        scale = (wish->bytes + schema->bytes_per_scale / 2) / schema->bytes_per_scale;
+        scale = wish->bytes / schema->bytes_per_scale +
+                (wish->bytes % schema->bytes_per_scale > schema->bytes_per_scale / 2);
     if (scale == 0)
         scale = wish->bytes ? 1 : 10;
     if (scale > schema->scale_max)
@@ -100,22 +103,18 @@ static void announce(const struct setup *setup)
 {
     const struct schema *schema = setup->builtin->schema;
     const struct fill_look *look = &setup->look;
-    char count[UNITS_MAX], bytes[UNITS_MAX], place[256];
-    struct storage storage;
+    char count[UNITS_MAX], bytes[UNITS_MAX];
 
-    printf("%s in %s, scale %" PRId64 ", about %s\n", schema->name, db_display(setup->target),
-           setup->scale, units_format_bytes(setup->scale * schema->bytes_per_scale, bytes));
-    if (setup->facts.data_path[0]) {
-        storage_describe(setup->facts.data_path, &storage);
-        storage_summary(&storage, place, sizeof(place));
-        printf("  data   %s: %s\n", storage.path, place);
-    }
+    cmd_print_safe("%s in %s, scale %" PRId64 ", about %s", schema->name, db_display(setup->target),
+                   setup->scale, units_format_bytes(setup->scale * schema->bytes_per_scale, bytes));
+    setup_print_place("data", setup->facts.data_path);
     for (int i = 0; i < schema->n_tables; i++)
         printf("  table  %s, %s rows\n", schema->table(i, setup->scale)->name,
                units_format_count(schema->rows(i, setup->scale), count));
     if (look->state != FILL_ABSENT && look->ours)
-        printf("  drops  the same tables, which prony made%s%s%s\n", look->made[0] ? " on " : "",
-               look->made, look->state == FILL_PARTIAL ? " and did not finish" : "");
+        cmd_print_safe("  drops  the same tables, which prony made%s%s%s",
+                       look->made[0] ? " on " : "", look->made,
+                       look->state == FILL_PARTIAL ? " and did not finish" : "");
     else if (look->state != FILL_ABSENT)
         printf("  drops  the same tables, which prony did not make\n");
     fflush(stdout);
@@ -142,6 +141,18 @@ static int check(const struct setup *setup, const struct init_options *options, 
     return setup_check_room(setup, err);
 }
 
+static void print_json(const struct setup *setup, const struct fill_report *report)
+{
+    json_t *root =
+        json_pack("{ss* ss sI sI sf si}", "target", db_display(setup->target), "workload",
+                  setup->builtin->name, "scale", (json_int_t)setup->scale, "rows",
+                  (json_int_t)report->rows, "seconds", report->seconds, "jobs", report->jobs);
+
+    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(root);
+}
+
 static int make(struct setup *setup, const struct init_options *options,
                 volatile sig_atomic_t *stop, struct err *err)
 {
@@ -161,7 +172,9 @@ static int make(struct setup *setup, const struct init_options *options,
     progress_end(&progress);
     if (rc < 0)
         return rc;
-    if (!options->quiet)
+    if (options->json)
+        print_json(setup, &report);
+    else if (!options->quiet)
         printf("done: %s rows in %s (%s rows/s, %d session%s)\n",
                units_format_count(report.rows, rows_text),
                units_format_duration((int64_t)(report.seconds * 1e9), time_text),
@@ -197,7 +210,7 @@ static int init_main(int argc, char **argv)
         status = cmd_fail(&err);
         goto out;
     }
-    if (!options.quiet)
+    if (!options.quiet && !options.json)
         announce(&setup);
     if (!options.dry_run && make(&setup, &options, stop, &err) < 0)
         status = cmd_fail(&err);

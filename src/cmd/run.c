@@ -131,38 +131,19 @@ static void describe_places(struct run *run)
     }
 }
 
-static void announce_place(const char *what, const struct storage *place)
-{
-    struct str safe = STR_INIT;
-    char summary[256];
-
-    storage_summary(place, summary, sizeof(summary));
-    text_add_safe(&safe, place->path);
-    str_add(&safe, ": ");
-    text_add_safe(&safe, summary);
-    printf("  %-6s %s\n", what, safe.buf);
-    str_release(&safe);
-}
-
 // What will be done, before it is done.
 static void announce(const struct run *run)
 {
     const struct run_options *o = &run->options;
     const struct setup *setup = &run->setup;
     char text[UNITS_MAX];
-    struct str head = STR_INIT, safe = STR_INIT;
+    bool known = strncmp(setup->facts.version, "unknown", 7) != 0;
 
-    str_addf(&head, "%s on %s", setup->workload->name, db_display(setup->target));
-    if (strncmp(setup->facts.version, "unknown", 7) != 0)
-        str_addf(&head, " (%s %s)", setup->facts.engine, setup->facts.version);
-    text_add_safe(&safe, head.buf);
-    printf("%s\n", safe.buf);
-    str_release(&head);
-    str_release(&safe);
-    if (run->doubts.data)
-        announce_place("data", &run->data);
-    if (run->doubts.log)
-        announce_place("log", &run->log);
+    cmd_print_safe("%s on %s%s%s%s%s%s", setup->workload->name, db_display(setup->target),
+                   known ? " (" : "", known ? setup->facts.engine : "", known ? " " : "",
+                   known ? setup->facts.version : "", known ? ")" : "");
+    setup_print_place("data", setup->facts.data_path);
+    setup_print_place("log", setup->facts.log_path);
     printf("  load   %" PRId64 " client%s, ", o->clients, o->clients == 1 ? "" : "s");
     if (o->transactions)
         printf("%s transactions each", units_format_count(o->transactions, text));

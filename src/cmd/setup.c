@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cmd/cmd.h"
 #include "watch/storage.h"
 #include "load/connect_error.h"
 
@@ -205,6 +206,18 @@ int setup_check_run(const struct setup *setup, const struct setup_wish *wish, st
     if (setup->builtin && !hollow)
         return check_tables(setup, wish, err);
     return 0;
+}
+
+void setup_print_place(const char *what, const char *path)
+{
+    struct storage place;
+    char summary[256];
+
+    if (!path[0])
+        return;
+    storage_describe(path, &place);
+    storage_summary(&place, summary, sizeof(summary));
+    cmd_print_safe("  %-6s %s: %s", what, place.path, summary);
 }
 
 void setup_close(struct setup *setup)

@@ -48,6 +48,9 @@ int setup_check_run(const struct setup *setup, const struct setup_wish *wish, st
 // Is there room for tables of setup->scale where the data lies? Where that is not known, there is.
 int setup_check_room(const struct setup *setup, struct err *err);
 
+// "  data   /path: ext4 on sda (...)" on stdout; nothing where the path is not known ("").
+void setup_print_place(const char *what, const char *path);
+
 // Closes all. What could not be undone is told on stderr.
 void setup_close(struct setup *setup);
 

@@ -183,3 +183,24 @@ def test_the_init_that_is_advised_can_be_typed(prony):
     said = prony.refused("run", f"sqlite:{name}", "tpcb", "-s", "1", says="missing").err
     prony.good(*shlex.split(re.search("`prony (init .*)`", said).group(1)), "-q")
     prony.good("run", f"sqlite:{name}", "tpcb", "-t", "1", "-q")
+
+
+def test_an_init_can_be_read_by_a_script(prony):
+    made = json.loads(prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "--json").out)
+    assert made["seconds"] > 0
+    assert (made["scale"], made["rows"], made["jobs"]) == (1, 100011, 1)
+    assert (made["target"], made["workload"]) == ("sqlite:b.db", "tpcb")
+
+
+def test_what_others_wrote_cannot_steer_the_terminal(prony):
+    import sqlite3
+    prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "-q")
+    with sqlite3.connect(prony.dir / "b.db") as db:
+        columns = [row[1] for row in db.execute("pragma table_info(prony_init)")]
+        for column in columns:
+            db.execute(f"update prony_init set {column} = '\x1b[31m' || {column}")
+    db.close()
+    for args in (["init", "sqlite:b.db", "tpcb", "-s", "1", "--dry-run", "--replace"],
+                 ["run", "sqlite:b.db", "tpcb", "-t", "1"]):
+        result = prony.run(*args)
+        assert "\x1b" not in result.out + result.err, result
