@@ -277,6 +277,13 @@ static const char *reason_text(const struct gather *g, enum db_class class)
     return text[0] ? text : "no words from the server";
 }
 
+static void take_reasons(const struct gather *g, struct result *r)
+{
+    for (int k = DB_OK + 1; k < DB_CLASS_COUNT; k++)
+        if (r->errors[k] > 0 && g->shared->reasons[k][0])
+            r->reasons[k] = mem_strdup(g->shared->reasons[k]);
+}
+
 static char *failure_without_success(const struct gather *g, const struct result *r)
 {
     enum db_class most = DB_OK;
@@ -348,6 +355,7 @@ struct result *gather_result(const struct gather *g)
     take_outages(g, r);
     find_warmup(g, r);
     take_window(g, r);
+    take_reasons(g, r);
     judge(g, r);
     result_check(r);
     return r;

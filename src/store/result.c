@@ -42,6 +42,8 @@ void result_free(struct result *r)
         free(r->statements[i].sql);
     }
     free(r->statements);
+    for (int i = 0; i < DB_CLASS_COUNT; i++)
+        free(r->reasons[i]);
     for (int i = 0; i < r->n_series; i++)
         hist_sparse_release(&r->series[i].latency);
     free(r->series);

@@ -91,6 +91,8 @@ struct result {
     char *steady_why;               // words when it is not ("fell to 0.6 at 214 s"); NULL
     struct result_counts counts;    // whole run
     int64_t errors[DB_CLASS_COUNT]; // whole run, failed tries by class
+    char *reasons[DB_CLASS_COUNT];  // where the first of a class came from, and the server's words;
+                                    // NULL. Not kept: the doubt "errors" quotes the one that counts
 
     // The measured window: [warmup_s, duration_s)
     double window_s;

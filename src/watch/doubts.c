@@ -69,11 +69,13 @@ static void doubt_errors(struct result *r, const struct doubt_input *in)
     for (int class = 1; class < DB_CLASS_COUNT; class ++)
         if (r->errors[class] > r->errors[most])
             most = class;
+    const char *reason = r->reasons[most];
     result_add_warning(
         r, "errors",
-        "%lld of %lld transactions failed or have an unknown outcome (most often: %s); the "
+        "%lld of %lld transactions failed or have an unknown outcome (most often %s%s%s); the "
         "throughput counts only those that succeeded: find the cause before comparing",
-        (long long)bad, (long long)r->counts.planned, db_class_name((enum db_class)most));
+        (long long)bad, (long long)r->counts.planned, db_class_name((enum db_class)most),
+        reason ? ": " : "", reason ? reason : "");
 }
 
 static void doubt_outage(struct result *r, const struct doubt_input *in)
