@@ -70,8 +70,9 @@ class MariaDB(Server):
 
     def rows(self, database, query, user="root"):
         """All rows as lists of texts; NULL is None, also where the text is NULL."""
-        argv = ["mariadb", "--no-defaults", f"--socket={self.socket}", f"--user={user}", "--batch",
-                "--skip-column-names", "--execute", query]
+        argv = ["mariadb", "--no-defaults", "--default-character-set=utf8mb4",
+                f"--socket={self.socket}", f"--user={user}", "--batch", "--skip-column-names",
+                "--execute", query]
         out = self.tool([*argv, database] if database else argv, user=False)
         return [[None if v == "NULL" else unescape(v) for v in line.split("\t")]
                 for line in out.splitlines()]
