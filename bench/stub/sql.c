@@ -221,7 +221,8 @@ static void answer_select(struct sql_answer *a, const char *text, int64_t scale)
         add_column(a, "partstrat", SQL_CHAR)->is_null = true;
         add_number(a, "count", 0);
     } else if (holds(text, "pg_") || holds(text, "information_schema") ||
-               holds(text, "performance_schema") || holds(text, "current_setting")) {
+               holds(text, "performance_schema") || holds(text, "current_setting") ||
+               holds(text, "inet_server_addr")) {
         a->is_setup = true;
         refuse(a, "0A000", "the stub has no catalog");
     } else if (holds(text, "prony_init")) {

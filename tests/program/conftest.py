@@ -5,6 +5,7 @@
     mariadb    likewise
     target     an empty database, once per engine; target.url(), target.rows(query)
     subject    likewise, once per kind of it (journals, storage engines); subject.kind
+    stub       starts a server without a database: stub("--delay", "fixed:2ms").url("mysql")
 
 Servers start once per test process and go on between tests; whatever a test does to them (settings,
 stop, kill) is mended after it. After every test nothing of it may be left: no process, mount,
@@ -20,6 +21,7 @@ from harness.place import Place
 from harness.postgres import Postgres
 from harness.runner import Prony, find_binary
 from harness.server import Absent
+from harness.stub import Stub
 from harness.targets import ENGINES, KINDS, ServerTarget, SqliteTarget
 
 SERVERS = {"postgres": Postgres, "mariadb": MariaDB}
@@ -114,6 +116,19 @@ def postgres(servers):
 @pytest.fixture
 def mariadb(servers):
     yield from server_fixture(servers, "mariadb")
+
+
+@pytest.fixture
+def stub(place):
+    started = []
+
+    def start(*options):
+        started.append(Stub(place, *options).start())
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.release()
 
 
 def make_target(request, prony, engine, params=None):

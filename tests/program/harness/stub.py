@@ -6,6 +6,7 @@ when told to. It is built beside prony.
     stub.record["delay_us"]["p99"]   what it really did
 """
 import json
+import shutil
 import signal
 import struct
 import subprocess
@@ -61,6 +62,10 @@ class Stub:
             assert status == 0, f"the stub ended with {status}: {self.log()}"
             self.record = json.loads((self.dir / "record").read_text(encoding="utf-8"))
         return self.record
+
+    def release(self):
+        self.stop()
+        shutil.rmtree(self.dir)
 
     def kill(self):
         """As kill -9 of a server: sessions are gone, and there is no record."""
