@@ -45,6 +45,7 @@ def test_a_good_tree_passes(tmp_path):
 REJECTED = {
     "layout": ({"src/base/a.c": "int  f(void);\n"}, "src/base/a.c:1: layout differs"),
     "layout of tests": ({"tests/unit/test_a.c": "int  f(void);\n"}, "test_a.c:1: layout differs"),
+    "layout of benchmarks": ({"bench/a.c": "int  f(void);\n"}, "bench/a.c:1: layout differs"),
     "sprintf": ({"src/base/a.c": source('sprintf(a, "%s", b);')}, "a.c:5: sprintf is not used"),
     "strcpy": ({"src/base/a.c": source("strcpy(a, b);")}, "strcpy is not used"),
     "strcat in a header": (
@@ -100,6 +101,7 @@ ACCEPTED = {
     "system headers": {"src/base/a.c": "#include <load/load.h>\n"},
     "templates of temporary names": {"src/base/a.c": 'const char *a = "prony-XXXXXX";\n'},
     "a comment before the pragma": {"src/base/a.h": "// What it is.\n#pragma once\n"},
+    "bytes of a corpus": {"tests/fuzz/corpus/script/a": f"{MARK} \t"},
     "build products": {"build/a.c": f"// {MARK}\n"},
 }
 
