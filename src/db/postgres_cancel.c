@@ -199,6 +199,7 @@ void postgres_cancel(struct db_session *base)
 {
     struct postgres_cancel *cancel = postgres_session(base)->cancel;
 
+    assert(cancel); // also tells gcc, which warns otherwise when it sanitizes
     pthread_mutex_lock(&cancel->lock);
     uint64_t serial = __atomic_load_n(&cancel->serial, __ATOMIC_ACQUIRE);
     bool start = serial % 2 == 1 && !cancel->watched && !cancel->asking;
