@@ -353,8 +353,11 @@ static enum db_class execute_prepared(struct postgres_session *s,
     int sent = PQsendQueryPrepared(s->conn, s->names[i].text, statement->n_params, s->param_values,
                                    NULL, NULL, 0);
     take_result(s, last_result(s, sent), want_row, result);
-    if (result->class == DB_UNDEFINED && strcmp(result->native, "26000") == 0)
-        s->prepared[i] = false; // forgotten by the server (DISCARD, a pooler)
+    // Forgotten by the server (DISCARD, a pooler), unless the statement itself is an EXECUTE of
+    // another one.
+    if (result->class == DB_UNDEFINED && strcmp(result->native, "26000") == 0 &&
+        strstr(result->message, s->names[i].text))
+        s->prepared[i] = false;
     return result->class;
 }
 

@@ -39,6 +39,20 @@ def test_the_postgres_driver_holds_on_postgres(prony, postgres):
     run(prony, "test_postgres_server", postgres_url(postgres))
 
 
+def test_the_postgres_codec_answers_as_the_driver_does(prony, postgres):
+    run(prony, "test_postgres_wire_server", postgres_url(postgres))
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_the_postgres_codec_answers_as_the_driver_does_over_tls(prony, postgres, version):
+    database = postgres.new_database()
+    params = postgres.restart_with_tls()
+    url = (f"postgres://{postgres.user_name}@{params['host']}:{params['port']}/{database}"
+           f"?sslmode={params['sslmode']}&sslrootcert={quote(str(params['sslrootcert']), safe='')}"
+           f"&ssl_min_protocol_version={version}&ssl_max_protocol_version={version}")
+    run(prony, "test_postgres_wire_server", url)
+
+
 def test_the_mysql_driver_holds_on_mariadb(prony, mariadb):
     run(prony, "test_mysql_server", mariadb.url(mariadb.new_database(), user="root"))
 

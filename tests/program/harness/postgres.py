@@ -3,6 +3,7 @@ import contextlib
 import re
 import shutil
 import signal
+import socket
 from pathlib import Path
 
 from harness.server import Absent, Server
@@ -53,6 +54,10 @@ class Postgres(Server):
         options = [arg for key, value in settings.items() for arg in ("-c", f"{key}={value}")]
         return [self.bindir / "postgres", "-D", self.data, *options]
 
+    def environment(self):
+        """Also for psql, pgbench and the like."""
+        return {**super().environment(), "PGPORT": str(self.overrides.get("port", 5432))}
+
     def start(self, timeout_s=60):
         # A new server would take the old one's file for its own word that it is ready.
         with contextlib.suppress(FileNotFoundError):
@@ -89,6 +94,22 @@ class Postgres(Server):
         if password is not None:
             words["password"] = password
         return "postgres:" + " ".join(f"{k}={v}" for k, v in words.items())
+
+    def restart_with_tls(self):
+        """On 127.0.0.1 too, which is where it speaks TLS; the parameters of a URL that checks the
+        certificate. Until the test ends."""
+        certificate, key = self.dir / "server.crt", self.dir / "server.key"
+        if not certificate.exists():
+            self.tool(["openssl", "req", "-new", "-x509", "-newkey", "ec", "-pkeyopt",
+                       "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                       "/CN=prony-test", "-out", certificate, "-keyout", key])
+            key.chmod(0o600)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.restart(listen_addresses="127.0.0.1", port=port, ssl="on", ssl_cert_file=certificate,
+                     ssl_key_file=key)
+        return {"host": "127.0.0.1", "port": port, "sslmode": "verify-ca",
+                "sslrootcert": certificate}
 
     def kill_clients(self, database, count=None):
         """Ends connections to the database, at random; returns how many."""
