@@ -27,6 +27,10 @@ class Contest:
         self.stub = stub
         self.clients = clients
 
+    def window_s(self):
+        """Long enough for each client to do some."""
+        return self.bench.window_s() * (3 if self.clients >= MANY else 1)
+
     def names(self):
         names = [*LOOPS, "pgbench", *BARE]
         if self.clients > THREADS_UP_TO:
@@ -36,11 +40,11 @@ class Contest:
     def prony(self, loop):
         if not self.bench.has_loop(loop):
             raise Unavailable(f"this build of prony has no {loop}")
-        seconds = self.bench.window_s() + window.SETTLE_S + window.END_S
+        seconds = self.window_s() + window.SETTLE_S + window.END_S
         argv, result = tools.prony(self.bench, self.stub.server.url("postgres"),
                                    ["select-only", "-s", 1], self.clients, "-T",
                                    f"{seconds:.1f}s", "-j", 1, "--loop", loop)
-        numbers = window.measure(self.bench, self.stub, argv, self.clients, self.bench.window_s(),
+        numbers = window.measure(self.bench, self.stub, argv, self.clients, self.window_s(),
                                  ends=True)
         doc = self.bench.read_json(result)
         assert doc["loop"] == loop, doc["loop"]
@@ -59,7 +63,7 @@ class Contest:
             server = self.stub.server
             argv = tools.pgbench(server.dir, server.user_name, server.database, "select-only",
                                  self.clients, "-j", 1, "-T", tools.FOREVER_S)
-        return window.measure(self.bench, self.stub, argv, self.clients, self.bench.window_s())
+        return window.measure(self.bench, self.stub, argv, self.clients, self.window_s())
 
 
 def saturated(rounds, name):
