@@ -10,6 +10,7 @@
 
 #include "base/leftovers.h"
 #include "base/str.h"
+#include "base/sudo.h"
 #include "base/text.h"
 
 int cmd_fail(const struct err *err)
@@ -106,10 +107,8 @@ FILE *cmd_open_output(const char *path, bool *ret_made, struct err *err)
         err_set(err, ERR_USAGE, "%s cannot be written: %s", path, strerror(errno));
         return NULL;
     }
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-    if (*ret_made && geteuid() == 0 && uid && gid &&
-        fchown(fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0)
-        errno = 0; // some file systems know no owners: the file is root's, a nuisance, no loss
+    if (*ret_made)
+        sudo_give(fd);
     FILE *file = fdopen(fd, "w");
     if (!file)
         abort();

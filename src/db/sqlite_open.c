@@ -17,6 +17,7 @@
 
 #include "base/leftovers.h"
 #include "base/mem.h"
+#include "base/sudo.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "db/sqlite.h"
@@ -95,17 +96,6 @@ static int parse_params(struct sqlite_target *target, struct err *err)
 
 // ---- files
 
-// Under sudo what is made for the user belongs to the user.
-static void give_to_user(int fd)
-{
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-    int64_t u, g;
-
-    if (geteuid() == 0 && uid && gid && units_parse_int(uid, &u, NULL) == 0 &&
-        units_parse_int(gid, &g, NULL) == 0)
-        (void)!fchown(fd, (uid_t)u, (gid_t)g);
-}
-
 // Makes the empty file, which must not exist. Returns 0 or a negative errno.
 static int make_file(const char *path)
 {
@@ -113,7 +103,7 @@ static int make_file(const char *path)
 
     if (fd < 0)
         return -errno;
-    give_to_user(fd);
+    sudo_give(fd);
     close(fd);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sudo.h"
 
 #define TRACE_TEXT_MAX 80
 #define TRACE_LINE_MAX 1024
@@ -35,6 +36,7 @@ int db_trace_open(struct db_trace **ret, const char *path, const struct clock *c
 
     if (fd < 0)
         return err_set(err, ERR_USAGE, "cannot write the trace to %s: %s", path, strerror(errno));
+    sudo_give(fd);
     struct db_trace *trace = mem_calloc(1, sizeof(*trace));
     *trace = (struct db_trace){.fd = fd, .clock = clock, .open_ns = clock_now_ns(clock)};
     write_line(trace, heading, sizeof(heading) - 1);

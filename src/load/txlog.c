@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sudo.h"
 #include "db/value.h"
 
 #define LINE_MAX_BYTES (8 * (DB_VALUE_TEXT_MAX + 1))
@@ -28,6 +29,7 @@ int txlog_open(struct txlog **ret, const char *prefix, int n_workers, bool with_
         free(path);
         return -1;
     }
+    sudo_give(fd);
     struct txlog *log = mem_calloc(1, sizeof(*log));
     int size = BUFFERS_BYTES / n_workers;
     *log = (struct txlog){

@@ -10,6 +10,7 @@
 
 #include "base/arr.h"
 #include "base/mem.h"
+#include "base/sudo.h"
 #include "store/internal.h"
 
 extern const char store_schema_sql[];
@@ -96,17 +97,6 @@ static int store_migrate(struct store *store, int64_t version, struct err *err)
             return -1;
     }
     return 0;
-}
-
-// Under sudo the file belongs to the user who typed the command.
-static void store_give_to_user(const char *path)
-{
-    const char *uid = getenv("SUDO_UID");
-    const char *gid = getenv("SUDO_GID");
-
-    if (geteuid() == 0 && uid && gid)
-        if (chown(path, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0)
-            return; // the file is root's then: a nuisance, no loss
 }
 
 // Migrates, and proves before any load that a result could be kept: setting the application id
@@ -196,7 +186,7 @@ static int store_open_file(struct store *store, struct err *err)
         return -1;
     }
     if (store->made)
-        store_give_to_user(store->path);
+        sudo_give_path(store->path);
     sqlite3_exec(store->db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
     return 0;
 }
