@@ -104,13 +104,20 @@ enum db_class sqlite_class(int rc, int system_errno, const char *message)
 }
 
 // The errno behind the last I/O error, 0 when unknown. What was cleaned up after it may have
-// overwritten the library's own note; the database file keeps one too.
+// overwritten the library's own note; the files keep one too: the database, and its journal or
+// write-ahead log.
 static int system_errno_of(sqlite3 *db, int rc)
 {
     int system_errno = sqlite3_system_errno(db);
+    sqlite3_file *log = NULL;
 
-    if (system_errno == 0 && (rc & 0xff) == SQLITE_IOERR)
-        (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &system_errno);
+    if (system_errno != 0 || (rc & 0xff) != SQLITE_IOERR)
+        return system_errno;
+    (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &system_errno);
+    if (system_errno == 0 &&
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
+        log->pMethods)
+        (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &system_errno);
     return system_errno;
 }
 

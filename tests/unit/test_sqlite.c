@@ -702,14 +702,13 @@ static void full_database_is_full_and_the_session_lives_on(void **state)
     db_close(target);
 }
 
-static void file_size_limit_is_full_too(void **state)
+static void check_file_size_limit(const char *url)
 {
-    struct db_target *target = open_ok("sqlite:x.db", true);
+    struct db_target *target = open_ok(url, true);
     struct db_session *session = connect_ok(target, 0);
     struct rlimit old, limit;
     struct db_result result;
 
-    (void)state;
     query_ok(session, "CREATE TABLE t (a)");
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
@@ -721,6 +720,13 @@ static void file_size_limit_is_full_too(void **state)
     assert_non_null(strstr(result.message, "File too large"));
     db_disconnect(session);
     db_close(target);
+}
+
+static void file_size_limit_is_full_too(void **state)
+{
+    (void)state;
+    check_file_size_limit("sqlite:x.db");
+    check_file_size_limit("sqlite:w.db?journal_mode=wal&wal_autocheckpoint=0");
 }
 
 static void damaged_file_says_so(void **state)
