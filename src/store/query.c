@@ -103,6 +103,14 @@ static int sql_rows(struct store *store, sqlite3_stmt *stmt, store_row_fn *fn, v
     return rc == SQLITE_DONE ? 0 : err_set(err, ERR_FAILED, "%s", sqlite3_errmsg(store->db));
 }
 
+static int only_reading(const struct store *store, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "only reading is allowed here: give a SELECT (to change the file, open %s with "
+                   "sqlite3)",
+                   store->path);
+}
+
 int store_sql(struct store *store, const char *sql, store_row_fn *fn, void *arg, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -112,13 +120,12 @@ int store_sql(struct store *store, const char *sql, store_row_fn *fn, void *arg,
     sqlite3_set_authorizer(store->db, authorize, NULL);
     rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, &rest);
     if (rc == SQLITE_AUTH)
-        rc = err_set(err, ERR_USAGE,
-                     "only reading is allowed here: give a SELECT (to change the file, open %s "
-                     "with sqlite3)",
-                     store->path);
+        rc = only_reading(store, err);
     else if (rc != SQLITE_OK)
         rc = err_set(err, ERR_USAGE, "%s (the tables are described in docs/store.md)",
                      sqlite3_errmsg(store->db));
+    else if (stmt && !sqlite3_stmt_readonly(stmt)) // VACUUM, which asks nobody
+        rc = only_reading(store, err);
     else if (!stmt)
         rc = err_set(err, ERR_USAGE, "the query is empty: give a SELECT");
     else if (rest[strspn(rest, " \t\r\n;")])
