@@ -97,7 +97,9 @@ void picture_histogram(struct str *out, const struct hist_sparse *hist, int line
     for (int i = 0; i <= last; i++) {
         double share = (double)counts[i] / (double)hist->m.count;
         units_format_duration((int64_t)(low * pow(factor, i)), text);
-        str_addf(out, "  %10s %5.1f %% ", text, share * 100);
+        str_addf(out, "  %10s %5.1f %%", text, share * 100);
+        if (counts[i] > 0)
+            str_addc(out, ' ');
         picture_bar(out, (double)counts[i] / (double)most, width, style->unicode);
         str_addc(out, '\n');
     }
