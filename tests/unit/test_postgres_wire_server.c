@@ -270,8 +270,8 @@ static void several_statements_in_one_text_are_answered_alike(void **state)
         "COPY t TO stdout",
         "SELECT 1",
         "ROLLBACK; SELECT id FROM t WHERE id = 5",
-        "BEGIN; CREATE TEMP TABLE u (id int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO u "
-        "VALUES (1), (1)",
+        "BEGIN; CREATE TEMP TABLE u (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)",
+        "INSERT INTO u VALUES (1), (1)",
         "COMMIT",
         "SELECT 1",
     };
