@@ -344,11 +344,11 @@ class Killer(threading.Thread):
         self.join()
 
 
-@pytest.mark.parametrize("protocol", ["simple", "prepared"])
-def test_killed_connections_are_counted_and_the_books_balance(prony, protocol, request, killable):
+@pytest.mark.parametrize("protocol, loop", [("simple", "threads"), ("prepared", "auto")])
+def test_killed_connections_are_counted_and_the_books_balance(prony, killable, protocol, loop):
     make_tables(prony, killable, "-q", scale=2)
-    run = prony.start("run", killable.url(), "tpcb", "-T", 5, "-c", 8, "-M", protocol, "-q", "-P",
-                      "1", "--json", "result.json")
+    run = prony.start("run", killable.url(), "tpcb", "-T", 5, "-c", 8, "-M", protocol, "--loop",
+                      loop, "-q", "--json", "result.json")
     # Its sessions must be up: what is killed before the load is another matter.
     assert wait_until(lambda: count_sessions(killable) >= 8, 20)
     time.sleep(0.3)

@@ -10,24 +10,25 @@ from harness.claims import check_document, tps_at, warning_ids
 from harness.targets import ServerTarget, balances
 
 WAYS = {
-    "postgres-immediate": ("postgres", lambda server: server.stop(signal.SIGQUIT)),
-    "postgres-kill": ("postgres", lambda server: server.kill()),
-    "mariadb-kill": ("mariadb", lambda server: server.kill()),
+    "postgres-immediate": ("postgres", "auto", lambda server: server.stop(signal.SIGQUIT)),
+    "postgres-kill": ("postgres", "threads", lambda server: server.kill()),
+    "mariadb-kill": ("mariadb", "auto", lambda server: server.kill()),
+    "mariadb-kill-threads": ("mariadb", "threads", lambda server: server.kill()),
 }
 DOWN_S = 5
 
 
 @pytest.fixture(params=WAYS)
 def way(request, prony):
-    engine, end = WAYS[request.param]
-    return ServerTarget(engine, request.getfixturevalue(engine)), end
+    engine, loop, end = WAYS[request.param]
+    return ServerTarget(engine, request.getfixturevalue(engine)), loop, end
 
 
 def test_a_run_survives_five_seconds_without_a_server(prony, way):
-    target, end = way
+    target, loop, end = way
     prony.good("init", target.url(), "tpcb", "-s", 4, "-q")
-    run = prony.start("run", target.url(), "tpcb", "-T", 12, "-c", 6, "-P", 1, "--json",
-                      "result.json")
+    run = prony.start("run", target.url(), "tpcb", "-T", 12, "-c", 6, "-P", 1, "--loop",
+                      loop, "--json", "result.json")
     run.seen("progress: 2.0 s")
     down_at = time.monotonic()
     end(target.server)
