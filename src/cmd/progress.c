@@ -1,11 +1,18 @@
 #include "cmd/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+
+// "59s", "1h2m": what is left is no measurement.
+static const char *whole_seconds(double seconds, char text[UNITS_MAX])
+{
+    return units_format_duration_exact(llround(seconds) * NS_PER_S, text);
+}
 
 static void add_bar(struct str *line, double share)
 {
@@ -49,8 +56,7 @@ void progress_run_tick(void *arg, const struct run_tick *tick)
         add_bar(&line, tick->progress);
         str_addc(&line, ' ');
         if (tick->left_s >= 0)
-            str_addf(&line, "%s left, ",
-                     units_format_duration((int64_t)tick->left_s * NS_PER_S, text));
+            str_addf(&line, "%s left, ", whole_seconds(tick->left_s, text));
         add_tick(&line, tick);
         cmd_progress(line.buf);
         progress->drawn = true;
@@ -72,7 +78,7 @@ void progress_fill_tick(void *arg, const struct fill_tick *tick)
              units_format_count(tick->rows_total, total),
              units_format_rate(tick->rows_per_s, rate));
     if (tick->left_s >= 1)
-        str_addf(&line, ", %s left", units_format_duration((int64_t)tick->left_s * NS_PER_S, rate));
+        str_addf(&line, ", %s left", whole_seconds(tick->left_s, rate));
     if (tick->table)
         str_addf(&line, ": %s", tick->table);
     cmd_progress(line.buf);
