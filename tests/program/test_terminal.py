@@ -9,7 +9,7 @@ from harness.terminal import Terminal
 
 @pytest.fixture
 def terminal():
-    made = Terminal(columns=70)
+    made = Terminal(columns=80)
     yield made
     made.close()
 
@@ -38,8 +38,8 @@ def test_a_run_shows_how_it_goes(prony, terminal):
     lines = drawn(text)
     assert len(lines) in (2, 3), lines
     for line in lines:
-        assert re.match(r"\[[#.]{20}\] [\d.]+ m?s left, [\d .]+ tps", line), line
-        assert len(line) < 70
+        assert re.match(r"\[[#.]{20}\] \ds left, [\d .]+ tps", line), line
+        assert len(line) < 80
     assert "errors" in lines[-1]
     assert lines[0].count("#") < lines[-1].count("#")
     assert text.endswith("\r\033[K"), text  # it is wiped before the result comes
