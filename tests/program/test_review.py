@@ -1,10 +1,16 @@
 """Small promises that a review found broken: results listed, shown and written; signals; places."""
 import json
+import re
+import shlex
 import signal
 import socket
+import sqlite3
 import time
+import unicodedata
 
 import pytest
+
+from harness.place import REPO
 
 
 # ---- list
@@ -19,7 +25,6 @@ def test_a_list_stays_in_its_columns_whatever_the_labels(prony):
     lines = prony.good("list", env={"LC_ALL": "C.UTF-8"}).out.splitlines()
 
     def columns(text):
-        import unicodedata
         return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
     head = columns(lines[0][:lines[0].index("target")])
@@ -101,8 +106,18 @@ def doubts(result):
     return {warning["id"] for warning in result.json["warnings"]}
 
 
-def test_what_is_written_beside_the_data_is_doubted(prony):
-    line = ["sqlite:", "tpcb", "-s", "1", "-t", "5", "-c", "1"]
+@pytest.fixture
+def counter(prony):
+    """A database of one row and a script that writes it: nothing has to be filled."""
+    with sqlite3.connect(prony.dir / "c.db") as db:
+        db.execute("create table c as select 0 as n")
+    db.close()
+    prony.dir.joinpath("count.sql").write_text("UPDATE c SET n = n + 1;\n", encoding="utf-8")
+    return ["-f", "count.sql", "-t", "5", "-c", "1"]
+
+
+def test_what_is_written_beside_the_data_is_doubted(prony, counter):
+    line = ["sqlite:c.db", *counter]
     assert "store-on-volume" not in doubts(prony.measure(*line))
     assert "store-on-volume" in doubts(prony.measure(*line, "-l", "tx"))
     assert "store-on-volume" in doubts(prony.measure(*line, "--trace", "calls"))
@@ -114,20 +129,21 @@ def test_rows_are_not_blamed_where_none_are_locked(prony, url):
     assert "few-rows" not in doubts(result)
 
 
-def test_wal_that_flushes_at_checkpoints_only_is_not_durable(prony):
-    line = ["tpcb", "-s", "1", "-t", "5", "-c", "1"]
-    relaxed = prony.measure("sqlite:?journal_mode=wal&synchronous=normal", *line)
+def test_wal_that_flushes_at_checkpoints_only_is_not_durable(prony, counter):
+    relaxed = prony.measure("sqlite:c.db?journal_mode=wal&synchronous=normal", *counter)
     assert "not-durable" in doubts(relaxed)
-    strict = prony.measure("sqlite:?journal_mode=wal&synchronous=full", *line)
+    strict = prony.measure("sqlite:c.db?journal_mode=wal&synchronous=full", *counter)
     assert "not-durable" not in doubts(strict)
 
 
 # ---- check
 
 def test_books_that_do_not_balance_are_a_bad_verdict(prony):
-    import sqlite3
     url = f"sqlite:{prony.dir / 'b.db'}"
-    prony.good("init", url, "tpcb", "-s", "1", "-q")
+    made = json.loads(prony.good("init", url, "tpcb", "-s", "1", "--json").out)
+    assert made["seconds"] > 0
+    assert (made["scale"], made["rows"], made["jobs"]) == (1, 100011, 1)
+    assert (made["target"], made["workload"]) == (url, "tpcb")
     good = json.loads(prony.good("check", url, "tpcb", "--json").out)
     assert good["agree"] is True and set(good["balances"].values()) == {0}
     assert (good["workload"], good["scale"], good["target"]) == ("tpcb", 1, url)
@@ -143,12 +159,11 @@ def test_books_that_do_not_balance_are_a_bad_verdict(prony):
 
 # ---- files that are something else already
 
-@pytest.mark.parametrize("name", ["store.db", "b.db"])
-def test_a_document_does_not_replace_results_or_database(prony, name):
-    prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "-q")
-    prony.good("run", "sqlite:b.db", "tpcb", "-t", "1", "-c", "1", "-q")
-    prony.refused("run", "sqlite:b.db", "tpcb", "-t", "1", "--json", name, says=["--json", name])
-    prony.good("run", "sqlite:b.db", "tpcb", "-t", "1", "-c", "1", "-q")
+@pytest.mark.parametrize("name", ["store.db", "c.db"])
+def test_a_document_does_not_replace_results_or_database(prony, counter, name):
+    prony.good("run", "sqlite:c.db", *counter, "-q")
+    prony.refused("run", "sqlite:c.db", *counter, "--json", name, says=["--json", name])
+    prony.good("run", "sqlite:c.db", *counter, "-q")
     assert len(json.loads(prony.good("list", "--json").out)) == 2
 
 
@@ -163,8 +178,6 @@ def test_bytes_are_not_shown_as_text(prony):
 # ---- documents
 
 def test_every_doubt_is_explained():
-    import re
-    from harness.place import REPO
     source = "".join(path.read_text(encoding="utf-8") for path in (REPO / "src").rglob("*.c"))
     ids = set(re.findall(r'result_add_warning\(\s*\w+,\s*"([a-z-]+)"', source))
     assert len(ids) > 20
@@ -175,9 +188,6 @@ def test_every_doubt_is_explained():
 
 
 def test_the_init_that_is_advised_can_be_typed(prony):
-    import re
-    import shlex
-    import sqlite3
     name = "it's & mine.db"
     sqlite3.connect(prony.dir / name).execute("create table t (a int)").connection.close()
     said = prony.refused("run", f"sqlite:{name}", "tpcb", "-s", "1", says="missing").err
@@ -185,15 +195,7 @@ def test_the_init_that_is_advised_can_be_typed(prony):
     prony.good("run", f"sqlite:{name}", "tpcb", "-t", "1", "-q")
 
 
-def test_an_init_can_be_read_by_a_script(prony):
-    made = json.loads(prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "--json").out)
-    assert made["seconds"] > 0
-    assert (made["scale"], made["rows"], made["jobs"]) == (1, 100011, 1)
-    assert (made["target"], made["workload"]) == ("sqlite:b.db", "tpcb")
-
-
 def test_what_others_wrote_cannot_steer_the_terminal(prony):
-    import sqlite3
     prony.good("init", "sqlite:b.db", "tpcb", "-s", "1", "-q")
     with sqlite3.connect(prony.dir / "b.db") as db:
         columns = [row[1] for row in db.execute("pragma table_info(prony_init)")]
