@@ -15,7 +15,7 @@ $(BUILD)/build.ninja:
 # server, and no root once the packages are there.
 demo:
 	tools/setup build
-	tools/build $(BUILD)
+	tools/build $(BUILD) -- src/cmd/prony
 	tools/demo $(BUILD)/src/cmd/prony
 
 # Everything: builds, lint, unit and program tests, and both again with sanitizers.
@@ -39,7 +39,7 @@ lint:
 	tools/lint
 
 clean:
-	rm -rf $(BUILD) build-clang build-asan build-bench
+	rm -rf $(BUILD) build-clang build-asan build-fuzz build-bench
 
 help:
 	@echo 'make           build into $(BUILD)/'

@@ -91,7 +91,7 @@ static void make_plan(struct run *run)
         .workload = run->setup.workload,
         .clients = (int)o->clients,
         .threads = (int)o->threads,
-        .loop = run_loops[o->loop],
+        .loop = o->trace ? "threads" : run_loops[o->loop], // the ring makes no calls to see
         .protocol = (enum db_protocol)o->protocol,
         .time_ns = o->time_ns,
         .transactions = o->transactions,

@@ -244,6 +244,9 @@ int run_options_check(struct run_options *options, int n_args, char **args, stru
                        "--time and --transactions exclude each other: leave one away");
     if (!options->transactions && options->time_ns < NS_PER_S)
         return err_set(err, ERR_USAGE, "--time: must be at least 1s");
+    if (options->trace && options->loop != 0 && strcmp(run_loops[options->loop], "threads") != 0)
+        return err_set(err, ERR_USAGE,
+                       "--trace sees the calls of the threads loop only: leave --loop away");
     if (options->transactions)
         options->time_ns = 0;
     if (opt_is_changed(row_named("arrival"), options) && options->rate_tps <= 0)
