@@ -63,11 +63,12 @@ static void on_signal(int number)
 
 volatile sig_atomic_t *cmd_catch_signals(void)
 {
-    struct sigaction catch = {.sa_handler = on_signal};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction catch = {.sa_handler = on_signal}, old;
 
-    sigaction(SIGINT, &catch, NULL);
-    sigaction(SIGTERM, &catch, NULL);
-    sigaction(SIGHUP, &catch, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &catch, NULL);
     signal(SIGPIPE, SIG_IGN);
     return &stop_count;
 }

@@ -34,7 +34,8 @@ int cmd_parse(const struct opt_command *command, int argc, char **argv, void *va
               int *ret_status);
 
 // Makes SIGINT, SIGTERM and SIGHUP count up the number returned instead of ending the program; the
-// third SIGINT ends it as if nothing had been caught. SIGPIPE is ignored.
+// third SIGINT ends it as if nothing had been caught. What was ignored stays so (nohup, jobs in the
+// background). SIGPIPE is ignored.
 volatile sig_atomic_t *cmd_catch_signals(void);
 
 // Undoes what dead owners left behind and says so on stderr.

@@ -62,6 +62,19 @@ def test_the_third_signal_ends_the_program_whatever_it_hangs_on(prony):
     assert result.status == -signal.SIGINT, result
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_what_was_ignored_stays_ignored(prony, number):
+    """As nohup and shells do for what runs in the background."""
+    running = prony.start("run", "null:?latency=5ms", "tpcb", "-T", "2", "-c", "1",
+                          prefix=("bash", "-c", f"trap '' {number.name[3:]}; exec \"$@\"", "x"))
+    running.seen("load ")
+    time.sleep(0.3)
+    running.signal(number)
+    result = running.wait()
+    assert result.status == 0, result
+    assert "(interrupted)" not in result.out, result
+
+
 # ---- what is kept
 
 def test_no_password_is_kept_with_a_run(prony):
