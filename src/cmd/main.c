@@ -40,7 +40,12 @@ static void print_version(void)
     printf("prony %s\nengines:", PRONY_VERSION);
     for (const char *const *engine = db_engines(); *engine; engine++)
         printf(" %s", *engine);
-    printf("\nloops: ring-uring ring-epoll threads\nsqlite library: %s\n", sqlite3_libversion());
+#ifdef HAVE_URING
+    const char *loops = "ring-uring ring-epoll threads";
+#else
+    const char *loops = "ring-epoll threads";
+#endif
+    printf("\nloops: %s\nsqlite library: %s\n", loops, sqlite3_libversion());
 }
 
 // Sections of the manual for every command, from the same rows that parse and help.

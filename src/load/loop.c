@@ -6,7 +6,9 @@
 
 // The fastest first. The last one is for every engine.
 static const struct loop_ops *const all_loops[] = {
+#ifdef HAVE_URING
     &loop_ring_uring,
+#endif
     &loop_ring_epoll,
     &loop_threads,
 };

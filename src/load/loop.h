@@ -67,6 +67,6 @@ struct loop {
 int loop_choose(const struct db_target *target, const char *name,
                 const struct loop_ops *ret[LOOPS_MAX], struct err *err);
 
-extern const struct loop_ops loop_ring_uring;
+extern const struct loop_ops loop_ring_uring; // where liburing was there at build time
 extern const struct loop_ops loop_ring_epoll;
 extern const struct loop_ops loop_threads;

@@ -256,11 +256,13 @@ static int ring_start(const struct loop_ops *ops, const struct poller_ops *polle
     return 0;
 }
 
+#ifdef HAVE_URING
 static int start_uring(struct loop **ret, struct shared *shared, struct seconds *seconds,
                        volatile sig_atomic_t *stop, struct err *err)
 {
     return ring_start(&loop_ring_uring, &poller_uring, ret, shared, seconds, stop, err);
 }
+#endif
 
 static int start_epoll(struct loop **ret, struct shared *shared, struct seconds *seconds,
                        volatile sig_atomic_t *stop, struct err *err)
@@ -390,5 +392,7 @@ static int ring_threads(const struct loop *loop)
         .threads = ring_threads, .free = ring_free,                                               \
     }
 
+#ifdef HAVE_URING
 const struct loop_ops loop_ring_uring = RING_OPS("ring-uring", start_uring);
+#endif
 const struct loop_ops loop_ring_epoll = RING_OPS("ring-epoll", start_epoll);
