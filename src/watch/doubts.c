@@ -310,7 +310,8 @@ static void doubt_checkpoint(struct result *r, const struct doubt_input *in)
 {
     // Comparisons with NaN, where the engine has no such counter, are false.
     double checkpoints = counter(r, "checkpoints_timed") + counter(r, "checkpoints_requested");
-    bool innodb_none = counter(r, "checkpoint_lsn") == 0 && counter(r, "wal_lsn") > 0;
+    bool innodb_none = strcasestr(table_engine(in), "innodb") &&
+                       counter(r, "checkpoint_lsn") == 0 && counter(r, "wal_lsn") > 0;
 
     if (!in->workload_writes)
         return;

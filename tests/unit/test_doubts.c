@@ -214,6 +214,7 @@ static void fits_the_cache_elsewhere(struct scene *s)
 }
 static void no_innodb_checkpoint(struct scene *s)
 {
+    set(s, "table_engine", "InnoDB");
     kvs_release(&s->r->counters);
     kvs_add(&s->r->counters, "checkpoint_lsn", "0");
     kvs_add(&s->r->counters, "wal_lsn", "123456");
@@ -412,6 +413,8 @@ static void relaxed_innodb_beside_aria(struct scene *s)
     set(s, "table_engine", "Aria");
     set(s, "innodb_flush_log_at_trx_commit", "2");
     set(s, "innodb_doublewrite", "OFF");
+    no_innodb_checkpoint(s);
+    set(s, "table_engine", "Aria");
 }
 static void innodb_past_the_kernel(struct scene *s)
 {
