@@ -144,6 +144,9 @@ static void announce(const struct run *run)
                    known ? setup->facts.version : "", known ? ")" : "");
     setup_print_place("data", setup->facts.data_path);
     setup_print_place("log", setup->facts.log_path);
+    if (setup->builtin && db_is_temporary(setup->target))
+        printf("  fill   scale %" PRId64 ", about %s; removed at the end\n", setup->scale,
+               units_format_bytes(setup->scale * setup->builtin->schema->bytes_per_scale, text));
     printf("  load   %" PRId64 " client%s, ", o->clients, o->clients == 1 ? "" : "s");
     if (o->transactions)
         printf("%s transactions each", units_format_count(o->transactions, text));
