@@ -9,11 +9,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "program"))
 
 # The private servers are those of the program tests.
-from harness.mariadb import MariaDB  # noqa: E402 pylint: disable=wrong-import-position
-from harness.place import Place  # noqa: E402 pylint: disable=wrong-import-position
-from harness.postgres import Postgres  # noqa: E402 pylint: disable=wrong-import-position
+from harness.mariadb import MariaDB
+from harness.place import Place
+from harness.postgres import Postgres
 
-from speed import machine  # noqa: E402 pylint: disable=wrong-import-position
+from speed import machine
 
 __all__ = ["Bench", "MariaDB", "Postgres", "ROOT"]
 

@@ -4,6 +4,7 @@ from speed.pairs import Rounds
 from speed.report import Table, at_most
 
 ABOUT = "filling tables: prony init and pgbench -i on PostgreSQL"
+NEEDS = ["pgbench"]
 SCALE = 20
 
 

@@ -3,6 +3,7 @@ from speed.pairs import Spread
 from speed.report import Table, at_most
 
 ABOUT = "peak memory after many transactions on null"
+NEEDS = []
 
 
 def run(bench):

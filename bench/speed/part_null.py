@@ -3,6 +3,7 @@ from speed.pairs import Spread
 from speed.report import Table, at_most
 
 ABOUT = "CPU of prony itself, on null"
+NEEDS = []
 
 
 def run(bench):

@@ -7,6 +7,7 @@ from speed.pairs import Rounds, Spread, Unavailable
 from speed.report import Table, at_least, at_most
 
 ABOUT = "real PostgreSQL and MariaDB on the same cores: tps, CPU per transaction"
+NEEDS = ["pgbench", "sysbench"]
 
 CLIENTS = 16
 SCALE = 1

@@ -5,6 +5,7 @@ from speed.report import Claim, Table, at_least, at_most
 from speed.stubs import PinnedStub
 
 ABOUT = "prepared select-only on the stub: prony, pgbench, the bare loops"
+NEEDS = ["pgbench"]
 
 LOOPS = {"prony ring-uring": "ring-uring", "prony ring-epoll": "ring-epoll",
          "prony threads": "threads"}

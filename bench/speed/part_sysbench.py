@@ -6,6 +6,7 @@ from speed.report import Table, at_most
 from speed.stubs import PinnedStub
 
 ABOUT = "point selects on the stub, MySQL's protocol: prony and sysbench"
+NEEDS = ["sysbench"]
 
 RATIOS = {16: 0.45, 128: 0.35}  # aims
 LOOPS = {"prony ring-uring": "ring-uring", "prony threads": "threads"}
