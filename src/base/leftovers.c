@@ -83,9 +83,9 @@ static _Noreturn void guard_main(struct registry *registry, int lifeline_fd)
         signal(ignored[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL); // commands are waited for
     prctl(PR_SET_NAME, "prony-guard");
-    guard_keep_only(lifeline_fd, registry->fd);
     if (chdir("/") < 0) // a working directory would keep its file system mounted
         _exit(1);
+    guard_keep_only(lifeline_fd, registry->fd); // the owner waits for this
 
     do
         n = read(lifeline_fd, &byte, 1);
@@ -103,30 +103,40 @@ static _Noreturn void guard_main(struct registry *registry, int lifeline_fd)
 
 // The owner.
 
+static void close_pipe(int ends[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+}
+
 int leftovers_open(struct leftovers **ret, struct err *err)
 {
     struct leftovers *lo = mem_calloc(1, sizeof(*lo));
     int lifeline[2] = {-1, -1};
+    int ready[2] = {-1, -1}; // ends when the guard has closed all it inherited
+    char byte;
 
-    lo->lifeline_fd = -1;
     if (registry_create(&lo->registry, err) < 0)
         goto failed;
-    if (pipe2(lifeline, O_CLOEXEC) < 0 || (lo->guard = fork()) < 0) {
+    if (pipe2(lifeline, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0 || (lo->guard = fork()) < 0) {
         err_set(err, ERR_FAILED, "cannot start the guard process: %s", strerror(errno));
         goto failed;
     }
     if (lo->guard == 0)
         guard_main(&lo->registry, lifeline[0]);
+    close(ready[1]);
+    while (read(ready[0], &byte, 1) < 0 && errno == EINTR)
+        ;
+    close(ready[0]);
     close(lifeline[0]);
     lo->lifeline_fd = lifeline[1];
     lo->guard_ticks = proc_start_ticks(lo->guard);
     *ret = lo;
     return 0;
 failed:
-    if (lifeline[0] >= 0) {
-        close(lifeline[0]);
-        close(lifeline[1]);
-    }
+    close_pipe(lifeline);
+    close_pipe(ready);
     registry_close(&lo->registry);
     free(lo);
     return -1;
