@@ -365,7 +365,8 @@ def test_killed_connections_are_counted_and_the_books_balance(prony, killable, p
     assert doc["connections"]["reconnects"] > 0
     assert doc["connections"]["attempts"] >= doc["connections"]["reconnects"]
     assert doc["errors"]["lost"] <= killer.killed
-    assert set(doc["errors"]) <= {"lost", "deadlock", "serialization", "busy"}, doc["errors"]
+    # A session may be killed while it is being opened anew: then the attempt is refused.
+    assert set(doc["errors"]) <= {"lost", "unavailable", "deadlock", "serialization", "busy"}, doc
     n = doc["transactions"]
     assert n["done"] > 100
     assert n["unknown"] + n["failed"] <= killer.killed + doc["errors"].get("deadlock", 0)
@@ -411,13 +412,14 @@ def test_without_reconnection_a_client_gives_up(prony, killable):
 
 def test_cancelled_statements_are_counted(prony, killable):
     make_tables(prony, killable, "-q")
-    run = prony.start("run", killable.url(), "tpcb", "-T", 3, "-c", 4, "-q", "--json",
+    # Eight clients queue for the one row of branches: most are in a statement when they are looked at.
+    run = prony.start("run", killable.url(), "tpcb", "-T", 6, "-c", 8, "-q", "--json",
                       "result.json")
-    assert wait_until(lambda: count_sessions(killable) >= 4, 20)
-    end = time.monotonic() + 2
+    assert wait_until(lambda: count_sessions(killable) >= 8, 20)
+    end = time.monotonic() + 4
     while time.monotonic() < end:
         cancel_all(killable)
-        time.sleep(0.05)
+        time.sleep(0.02)
     result = run.wait()
     assert result.status == 0, result
     doc = load(prony)
