@@ -3,12 +3,12 @@
 // password is right.
 #include <assert.h>
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arr.h"
 #include "base/mem.h"
+#include "mysql_plan.h"
 #include "stub.h"
 
 #define SERVER_VERSION "5.5.5-10.11.0-MariaDB-stub" // the prefix is MariaDB's own
@@ -45,8 +45,6 @@ enum capability {
      CAP_PS_MULTI_RESULTS | CAP_PLUGIN | CAP_ATTRIBUTES | CAP_PLUGIN_LENGTHS | CAP_DEPRECATE_EOF)
 
 enum { STATUS_IN_TRANSACTION = 1, STATUS_AUTOCOMMIT = 2, STATUS_MORE_RESULTS = 8 };
-enum { TYPE_LONG = 3, TYPE_LONGLONG = 8, TYPE_STRING = 254 };
-enum { CHARSET_BINARY = 63, CHARSET_UTF8MB4 = 45 };
 
 enum command {
     COM_QUIT = 0x01,
@@ -64,20 +62,6 @@ enum command {
     COM_RESET_CONNECTION = 0x1f,
 };
 
-// A statement, and the payloads of the packets that answer it.
-struct plan {
-    uint32_t id;
-    enum sql_kind kind;
-    enum sql_transaction transaction;
-    bool is_setup;
-    bool told; // its metadata was sent with an answer
-    int64_t affected;
-    int n_columns;
-    struct str columns[SQL_COLUMNS_MAX];
-    struct str text_row, binary_row;
-    const char *state, *message; // SQL_REFUSED
-};
-
 enum phase { PHASE_GREETED, PHASE_SWITCHED, PHASE_READY };
 
 struct mysql_session {
@@ -87,13 +71,13 @@ struct mysql_session {
     bool caches_metadata;
     uint8_t sequence; // of the next packet
     bool in_transaction;
-    struct plan **plans; // prepared
+    struct mysql_plan **plans; // prepared
     size_t n_plans, cap_plans;
     uint32_t last_id;
-    struct plan *running; // held
-    struct str query;     // COM_QUERY and how far it was run
+    struct mysql_plan *running; // held
+    struct str query;           // COM_QUERY and how far it was run
     size_t query_at;
-    struct plan scratch; // one statement of it
+    struct mysql_plan scratch; // one statement of it
 };
 
 static struct mysql_session *own(struct session *s)
@@ -131,29 +115,6 @@ static void add_packet(struct mysql_session *m, const struct str *payload)
     packet_end(m, from);
 }
 
-static void add_int(struct str *out, uint64_t value, size_t bytes)
-{
-    uint64_t wire = htole64(value);
-
-    str_addn(out, (const char *)&wire, bytes);
-}
-
-static void add_length(struct str *out, uint64_t value)
-{
-    if (value < 251) {
-        str_addc(out, (char)value);
-    } else {
-        str_addc(out, (char)0xfc);
-        add_int(out, value, 2);
-    }
-}
-
-static void add_text(struct str *out, const char *text)
-{
-    add_length(out, strlen(text));
-    str_add(out, text);
-}
-
 static unsigned status_of(const struct mysql_session *m)
 {
     bool more = m->query_at < m->query.len;
@@ -167,10 +128,10 @@ static void add_ok_payload(struct mysql_session *m, int header, uint64_t affecte
     struct str *out = &m->base.out;
 
     str_addc(out, (char)header);
-    add_length(out, affected);
-    add_length(out, 0); // no id was inserted
-    add_int(out, status_of(m), 2);
-    add_int(out, 0, 2); // warnings
+    mysql_add_length(out, affected);
+    mysql_add_length(out, 0); // no id was inserted
+    mysql_add_int(out, status_of(m), 2);
+    mysql_add_int(out, 0, 2); // warnings
 }
 
 static void add_ok(struct mysql_session *m, uint64_t affected)
@@ -186,8 +147,8 @@ static void add_eof(struct mysql_session *m)
     size_t from = packet_begin(m);
 
     str_addc(&m->base.out, (char)0xfe);
-    add_int(&m->base.out, 0, 2);
-    add_int(&m->base.out, status_of(m), 2);
+    mysql_add_int(&m->base.out, 0, 2);
+    mysql_add_int(&m->base.out, status_of(m), 2);
     packet_end(m, from);
 }
 
@@ -230,7 +191,7 @@ static void add_error(struct mysql_session *m, const char *state, const char *te
     size_t from = packet_begin(m);
 
     str_addc(&m->base.out, (char)0xff);
-    add_int(&m->base.out, number_of(state), 2);
+    mysql_add_int(&m->base.out, number_of(state), 2);
     str_addc(&m->base.out, '#');
     str_add(&m->base.out, strcmp(state, "42P01") == 0 ? "42S02" : state);
     str_add(&m->base.out, text);
@@ -240,93 +201,6 @@ static void add_error(struct mysql_session *m, const char *state, const char *te
 }
 
 // ---- plans
-
-static void set_column(struct str *out, const struct sql_column *c)
-{
-    bool is_char = c->type == SQL_CHAR;
-
-    str_clear(out);
-    add_text(out, "def");
-    add_text(out, ""); // schema
-    add_text(out, ""); // table, and its own name
-    add_text(out, "");
-    add_text(out, c->name);
-    add_text(out, "");
-    str_addc(out, 0x0c); // length of what follows
-    add_int(out, is_char ? CHARSET_UTF8MB4 : CHARSET_BINARY, 2);
-    add_int(out, is_char ? 4 * strlen(c->value) : c->type == SQL_INT8 ? 20 : 11, 4);
-    str_addc(out, (char)(is_char ? TYPE_STRING : c->type == SQL_INT8 ? TYPE_LONGLONG : TYPE_LONG));
-    add_int(out, 0, 2); // flags
-    str_addc(out, 0);   // decimals
-    add_int(out, 0, 2);
-}
-
-static void set_rows(struct plan *plan, const struct sql_answer *a)
-{
-    char nulls[(SQL_COLUMNS_MAX + 9) / 8] = {0};
-
-    str_clear(&plan->text_row);
-    str_clear(&plan->binary_row);
-    for (int i = 0; i < a->n_columns; i++)
-        if (a->columns[i].is_null)
-            nulls[(i + 2) / 8] |= (char)(1 << (i + 2) % 8);
-    str_addc(&plan->binary_row, 0);
-    str_addn(&plan->binary_row, nulls, (size_t)(a->n_columns + 9) / 8);
-    for (int i = 0; i < a->n_columns; i++) {
-        const struct sql_column *c = &a->columns[i];
-        if (c->is_null) {
-            str_addc(&plan->text_row, (char)0xfb);
-            continue;
-        }
-        add_text(&plan->text_row, c->value);
-        if (c->type == SQL_CHAR)
-            add_text(&plan->binary_row, c->value);
-        else
-            add_int(&plan->binary_row, (uint64_t)strtoll(c->value, NULL, 10),
-                    c->type == SQL_INT8 ? 8 : 4);
-    }
-}
-
-static void plan_init(struct plan *plan)
-{
-    for (int i = 0; i < SQL_COLUMNS_MAX; i++)
-        str_init(&plan->columns[i]);
-    str_init(&plan->text_row);
-    str_init(&plan->binary_row);
-}
-
-static void plan_release(struct plan *plan)
-{
-    for (int i = 0; i < SQL_COLUMNS_MAX; i++)
-        str_release(&plan->columns[i]);
-    str_release(&plan->text_row);
-    str_release(&plan->binary_row);
-}
-
-// plan: initialised, or used before.
-static void plan_make(struct plan *plan, const char *sql, size_t n, int64_t scale)
-{
-    struct sql_answer a;
-
-    sql_answer(sql, n, scale, &a);
-    plan->kind = a.kind;
-    plan->transaction = a.transaction;
-    plan->is_setup = a.is_setup || a.kind == SQL_REFUSED || a.kind == SQL_EMPTY;
-    plan->told = false;
-    plan->affected = a.affected;
-    plan->n_columns = a.n_columns;
-    plan->state = a.state;
-    plan->message = a.message;
-    for (int i = 0; i < a.n_columns; i++)
-        set_column(&plan->columns[i], &a.columns[i]);
-    if (a.kind == SQL_ROWS)
-        set_rows(plan, &a);
-    if (a.kind == SQL_EMPTY) {
-        plan->kind = SQL_REFUSED;
-        plan->state = "42000";
-        plan->message = "Query was empty";
-    }
-}
 
 static size_t find_plan(const struct mysql_session *m, uint32_t id)
 {
@@ -345,19 +219,19 @@ static void forget_plan(struct mysql_session *m, uint32_t id)
 
     if (i == m->n_plans)
         return;
-    plan_release(m->plans[i]);
+    mysql_plan_release(m->plans[i]);
     free(m->plans[i]);
     m->plans[i] = m->plans[--m->n_plans];
 }
 
 // ---- executing
 
-static void add_result(struct mysql_session *m, struct plan *plan, bool binary)
+static void add_result(struct mysql_session *m, struct mysql_plan *plan, bool binary)
 {
     bool with_columns = !(binary && plan->told && m->caches_metadata);
     size_t from = packet_begin(m);
 
-    add_length(&m->base.out, (uint64_t)plan->n_columns);
+    mysql_add_length(&m->base.out, (uint64_t)plan->n_columns);
     if (m->caches_metadata)
         str_addc(&m->base.out, with_columns);
     packet_end(m, from);
@@ -370,7 +244,7 @@ static void add_result(struct mysql_session *m, struct plan *plan, bool binary)
 }
 
 // The answer to a statement whose fate is known. False: it failed.
-static bool answer(struct mysql_session *m, struct plan *plan)
+static bool answer(struct mysql_session *m, struct mysql_plan *plan)
 {
     struct session *s = &m->base;
     size_t before = s->out.len;
@@ -412,7 +286,7 @@ static void run_query(struct mysql_session *m)
             if (after.kind == SQL_EMPTY)
                 m->query_at = m->query.len;
         }
-        plan_make(&m->scratch, rest, n, m->base.stub->scale);
+        mysql_plan_make(&m->scratch, rest, n, m->base.stub->scale);
         if (session_begin(&m->base, m->scratch.is_setup, m->scratch.transaction)) {
             m->running = &m->scratch;
             return;
@@ -424,7 +298,7 @@ static void run_query(struct mysql_session *m)
 static void mysql_resume(struct session *s)
 {
     struct mysql_session *m = own(s);
-    struct plan *plan = m->running;
+    struct mysql_plan *plan = m->running;
 
     assert(plan);
     m->running = NULL;
@@ -454,14 +328,14 @@ static void on_query(struct mysql_session *m, const char *sql, size_t n)
 static void on_prepare(struct mysql_session *m, const char *sql, size_t n)
 {
     static const struct sql_column mark = {.name = "?", .type = SQL_CHAR};
-    struct plan *plan = mem_calloc(1, sizeof(*plan));
+    struct mysql_plan *plan = mem_calloc(1, sizeof(*plan));
     int n_marks = sql_parameters(sql, n, true);
 
-    plan_init(plan);
-    plan_make(plan, sql, n, m->base.stub->scale);
+    mysql_plan_init(plan);
+    mysql_plan_make(plan, sql, n, m->base.stub->scale);
     if (plan->kind == SQL_REFUSED) {
         add_error(m, plan->state, plan->message);
-        plan_release(plan);
+        mysql_plan_release(plan);
         free(plan);
         return;
     }
@@ -471,13 +345,13 @@ static void on_prepare(struct mysql_session *m, const char *sql, size_t n)
     struct str *out = &m->base.out;
     size_t from = packet_begin(m);
     str_addc(out, 0);
-    add_int(out, plan->id, 4);
-    add_int(out, (uint64_t)plan->n_columns, 2);
-    add_int(out, (uint64_t)n_marks, 2);
-    add_int(out, 0, 3); // filler, warnings
+    mysql_add_int(out, plan->id, 4);
+    mysql_add_int(out, (uint64_t)plan->n_columns, 2);
+    mysql_add_int(out, (uint64_t)n_marks, 2);
+    mysql_add_int(out, 0, 3); // filler, warnings
     packet_end(m, from);
     struct str column = STR_INIT;
-    set_column(&column, &mark);
+    mysql_set_column(&column, &mark);
     for (int i = 0; i < n_marks; i++)
         add_packet(m, &column);
     str_release(&column);
@@ -578,20 +452,20 @@ static void mysql_open(struct session *s)
     struct str *out = &s->out;
 
     str_init(&m->query);
-    plan_init(&m->scratch);
+    mysql_plan_init(&m->scratch);
     size_t from = packet_begin(m);
     str_addc(out, 10); // version of the handshake
     str_addn(out, SERVER_VERSION, sizeof(SERVER_VERSION));
-    add_int(out, s->number, 4);
+    mysql_add_int(out, s->number, 4);
     str_addn(out, SCRAMBLE, 8);
     str_addc(out, 0);
-    add_int(out, CAPABILITIES & 0xffff, 2);
-    str_addc(out, CHARSET_UTF8MB4);
-    add_int(out, STATUS_AUTOCOMMIT, 2);
-    add_int(out, (uint32_t)CAPABILITIES >> 16, 2);
+    mysql_add_int(out, CAPABILITIES & 0xffff, 2);
+    str_addc(out, MYSQL_UTF8MB4);
+    mysql_add_int(out, STATUS_AUTOCOMMIT, 2);
+    mysql_add_int(out, (uint32_t)CAPABILITIES >> 16, 2);
     str_addc(out, sizeof(SCRAMBLE)); // with its end
-    add_int(out, 0, 6);
-    add_int(out, MARIADB_CACHE_METADATA, 4);
+    mysql_add_int(out, 0, 6);
+    mysql_add_int(out, MARIADB_CACHE_METADATA, 4);
     str_addn(out, &SCRAMBLE[8], sizeof(SCRAMBLE) - 8);
     str_addn(out, PLUGIN, sizeof(PLUGIN));
     packet_end(m, from);
@@ -667,7 +541,7 @@ static void mysql_release(struct session *s)
 
     forget_all(m);
     free(m->plans);
-    plan_release(&m->scratch);
+    mysql_plan_release(&m->scratch);
     str_release(&m->query);
 }
 

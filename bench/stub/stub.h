@@ -5,7 +5,7 @@
 //
 //     main.c      options, the sockets to listen on, signals, the record
 //     loop.c      epoll, sessions, sending, delays, the stall
-//     postgres.c  mysql.c   the protocols: bytes in, bytes out
+//     postgres.c  mysql.c   the protocols: bytes in, bytes out; *_plan.c: an answer made into bytes
 //     sql.c       what a statement is answered with
 //     faults.c    delays, errors, losses
 //

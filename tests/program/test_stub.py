@@ -85,21 +85,28 @@ def test_both_protocols_are_served_at_once_on_ports(prony, stub):
 
 # ---- faults
 
+# Quantiles that each law has, in us. A busy machine adds to them, and nothing takes from them.
+LAWS = {
+    "fixed:2ms": {"min": 2000, "p50": 2000, "p99": 2000},
+    "exponential:2ms": {"min": 0, "p50": 1386, "p90": 4605, "p99": 9210},
+    "bimodal:0.05,40ms,1ms": {"min": 1000, "p50": 1000, "p90": 1000, "p99": 40000},
+}
+LATE_US = 4000
+
+
 @pytest.mark.alone
 @pytest.mark.release_only
-@pytest.mark.parametrize("law,mean_us", [("fixed:2ms", 2000), ("exponential:2ms", 2000),
-                                         ("bimodal:0.05,20ms,1ms", 1950)])
-def test_delays_follow_their_law_and_are_recorded(prony, stub, law, mean_us):
+@pytest.mark.parametrize("law", LAWS)
+def test_delays_follow_their_law_and_are_recorded(prony, stub, law):
     server = stub("--delay", law)
     doc = prony.measure(server.url("postgres"), "select-only", "-s", 1, "-c", 8, "-T", 3,
                         "--warmup", "none", "-q").json
     given = server.stop()["delay_us"]
-    assert given["count"] >= doc["transactions"]["done"] > 2000
-    assert near(given["mean"], mean_us, 0.15, 300), given
-    for key in ("mean", "p50", "p99"):
-        assert doc["latency_us"][key] >= given[key] * 0.99
-    if law.startswith("bimodal"):
-        assert near(given["p90"], 1000, 0.2, 300) and near(given["p99"], 20000, 0.05, 1000), given
+    assert given["count"] >= doc["transactions"]["done"] > 1000
+    for key, us in LAWS[law].items():
+        assert us * 0.9 <= given[key] <= us * 1.1 + LATE_US, (key, given)
+    for key in ("mean", "p50", "p99"):  # the client cannot have seen less
+        assert doc["latency_us"][key] >= given[key] * 0.98
 
 
 @pytest.mark.parametrize("engine,class_name", [("postgres", "serialization"), ("mysql", "deadlock")])
