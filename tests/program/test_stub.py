@@ -87,11 +87,11 @@ def test_both_protocols_are_served_at_once_on_ports(prony, stub):
 
 # Quantiles that each law has, in us. A busy machine adds to them, and nothing takes from them.
 LAWS = {
-    "fixed:2ms": {"min": 2000, "p50": 2000, "p99": 2000},
+    "fixed:2ms": {"min": 2000, "p50": 2000, "p90": 2000},
     "exponential:2ms": {"min": 0, "p50": 1386, "p90": 4605, "p99": 9210},
     "bimodal:0.05,40ms,1ms": {"min": 1000, "p50": 1000, "p90": 1000, "p99": 40000},
 }
-LATE_US = 4000
+LATE_US = 5000
 
 
 @pytest.mark.alone
