@@ -27,7 +27,7 @@ def test_the_demo_gives_a_result_without_root(prony):
         argv = ["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
                 "--clear-groups", *argv]
     start_s = time.monotonic()
-    run = subprocess.run(argv, cwd=demo, 
+    run = subprocess.run(argv, cwd=demo,
                          env=prony.environment({"PRONY_STORE": None, "XDG_RUNTIME_DIR": runtime}),
                          capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
