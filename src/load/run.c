@@ -121,7 +121,7 @@ static void collect_and_tick(struct run *run, int64_t now)
         return;
     while (run->tick_due_ns <= now)
         run->tick_due_ns += every_ns;
-    if (now < shared_end_ns(run->shared) + TICK_AFTER_NS)
+    if (now - TICK_AFTER_NS < shared_end_ns(run->shared)) // which may be the end of time
         tick(run, now);
 }
 
