@@ -368,7 +368,7 @@ def test_killed_connections_are_counted_and_the_books_balance(prony, killable, p
     # A session may be killed while it is being opened anew: then the attempt is refused.
     assert set(doc["errors"]) <= {"lost", "unavailable", "deadlock", "serialization", "busy"}, doc
     n = doc["transactions"]
-    assert n["done"] > 100
+    assert n["done"] > 20
     assert n["unknown"] + n["failed"] <= killer.killed + doc["errors"].get("deadlock", 0)
     check_books(killable, doc)
     assert min(doc["done_by_client"]) > 0
