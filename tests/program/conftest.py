@@ -13,6 +13,7 @@ attached loop device, temporary file or line in prony's registry.
 """
 import os
 import shutil
+import signal
 
 import pytest
 
@@ -28,6 +29,11 @@ SERVERS = {"postgres": Postgres, "mariadb": MariaDB}
 
 
 def pytest_configure(config):
+    # Where the tests were started in the background, these are ignored; prony would leave them so.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT
+                          else signal.SIG_DFL)
     config.place = Place()
     if not config.option.basetemp:
         config.option.basetemp = str(config.place.dir / "pytest")
