@@ -27,9 +27,9 @@ def way(request, prony):
 def test_a_run_survives_five_seconds_without_a_server(prony, way):
     target, loop, end = way
     prony.good("init", target.url(), "tpcb", "-s", 4, "-q")
-    run = prony.start("run", target.url(), "tpcb", "-T", 12, "-c", 6, "-P", 1, "--loop",
+    run = prony.start("run", target.url(), "tpcb", "-T", 20, "-c", 6, "-P", 1, "--loop",
                       loop, "--json", "result.json")
-    run.seen("progress: 2.0 s")
+    run.seen("progress: 2.")
     down_at = time.monotonic()
     end(target.server)
     ended = time.monotonic()
