@@ -437,6 +437,18 @@ enum db_class db_bulk_end(struct db_session *session, struct db_result *result)
     return call_end(session, "bulk_end", NULL, start_ns, class, result);
 }
 
+enum db_class db_claim(struct db_session *session, const char *name, struct db_result *result)
+{
+    assert(!session->bulk);
+    if (session->lost)
+        return fail_lost(result);
+    int64_t start_ns = call_begin(session, result);
+    enum db_class class = DB_OK;
+    if (session->target->driver->claim)
+        class = session->target->driver->claim(session, name, result);
+    return call_end(session, "claim", name, start_ns, class, result);
+}
+
 enum db_class db_settle_table(struct db_session *session, const struct db_table *table,
                               struct db_result *result)
 {

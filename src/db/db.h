@@ -216,6 +216,12 @@ void db_cancel(struct db_session *session);
 // answers DB_LOST.
 bool db_session_lost(const struct db_session *session);
 
+// Before tables are dropped and made anew: waits at most about a second until no other session that
+// claimed the same name lives; the claim lasts as long as the session. DB_BUSY: another one has it.
+// It keeps a statement of a loader that was killed, which the server still has to run, out of the
+// new tables. Engines whose transactions see to that say DB_OK.
+enum db_class db_claim(struct db_session *session, const char *name, struct db_result *result);
+
 // Creates a table (with the primary key at once only where with_key). Bulk load: begin, then rows
 // with n_columns values each, then end, which makes them durable and visible and gives their
 // number in result->rows. Rows arrive in key order. A row or an end that fails ends the load:

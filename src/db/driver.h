@@ -73,6 +73,8 @@ struct db_driver {
     struct db_value (*row_value)(struct db_session *session, int i);
     void (*cancel)(struct db_session *session); // from another thread
 
+    enum db_class (*claim)(struct db_session *session, const char *name,
+                           struct db_result *result); // optional
     enum db_class (*create_table)(struct db_session *session, const struct db_table *table,
                                   bool with_key, struct db_result *result);
     // When a row fails the driver abandons the load by itself (bulk_end is not called then).

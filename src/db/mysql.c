@@ -419,6 +419,7 @@ const struct db_driver db_driver_mysql = {
     .row_name = row_name,
     .row_value = row_value,
     .cancel = mysqldb_cancel,
+    .claim = mysqldb_claim,
     .create_table = mysqldb_create_table,
     .bulk_begin = mysqldb_bulk_begin,
     .bulk_row = mysqldb_bulk_row,

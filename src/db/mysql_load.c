@@ -68,6 +68,21 @@ void mysqldb_infile_install(MYSQL *mysql, struct mysqldb_session *session)
 
 // ---- tables
 
+// A lock of the server's by name: 64 characters at most, one set of names for all databases. A
+// server that has no such locks is taken at its word.
+enum db_class mysqldb_claim(struct db_session *base, const char *name, struct db_result *result)
+{
+    struct str sql = STR_INIT, got = STR_INIT;
+
+    assert(!strpbrk(name, "'\\"));
+    str_addf(&sql, "SELECT GET_LOCK(CONCAT('prony ', MD5(CONCAT(DATABASE(), '.%s'))), 1)", name);
+    if (mysqldb_ask(mysqldb_session(base), sql.buf, 0, &got, NULL) && strcmp(got.buf, "0") == 0)
+        db_fail(result, DB_BUSY, "", "another session fills the tables of %s", name);
+    str_release(&sql);
+    str_release(&got);
+    return result->class;
+}
+
 enum db_class mysqldb_create_table(struct db_session *base, const struct db_table *table,
                                    bool with_key, struct db_result *result)
 {

@@ -202,6 +202,7 @@ void mysqldb_cancel_init(struct mysqldb_session *s); // notes the socket of a ne
 
 // ---- slots of the other files
 
+enum db_class mysqldb_claim(struct db_session *base, const char *name, struct db_result *result);
 enum db_class mysqldb_create_table(struct db_session *base, const struct db_table *table,
                                    bool with_key, struct db_result *result);
 enum db_class mysqldb_bulk_begin(struct db_session *base, const struct db_table *table,

@@ -12,6 +12,7 @@
 #include "load/mark.h"
 
 #define JOBS_MAX_STANDARD 8
+#define CLAIM_TRIES       30 // of about a second each
 
 // ---- looking
 
@@ -137,6 +138,28 @@ static int may_replace(struct db_session *session, struct db_target *target,
     return 0;
 }
 
+// An init that was killed may have left a statement that the server has yet to run.
+static int claim(struct db_session *session, const struct schema *schema,
+                 const struct fill_options *options, struct err *err)
+{
+    struct fill_tick waiting = {.table = "waiting for another init", .left_s = -1};
+    struct db_result result;
+    int tries = 0;
+
+    while (db_claim(session, schema->name, &result) == DB_BUSY) {
+        if (options->stop && *options->stop)
+            return err_set(err, ERR_FAILED, "interrupted");
+        if (++tries == CLAIM_TRIES)
+            return err_set(err, ERR_USAGE, "%s: end it, or wait for it", result.message);
+        waiting.elapsed_s = tries;
+        if (options->tick)
+            options->tick(options->arg, &waiting);
+    }
+    if (result.class != DB_OK)
+        return err_set(err, ERR_FAILED, "cannot claim the tables: %s", result.message);
+    return 0;
+}
+
 // Last table first: those that refer to others come later in a schema.
 static int drop_tables(struct db_session *session, const struct schema *schema,
                        const struct fill_options *options, struct err *err)
@@ -172,7 +195,8 @@ static int fill(struct db_session *session, struct db_target *target, const stru
 {
     struct fill_tick dropping = {.table = "dropping old tables", .left_s = -1};
 
-    if (may_replace(session, target, schema, options, err) < 0 ||
+    if (claim(session, schema, options, err) < 0 ||
+        may_replace(session, target, schema, options, err) < 0 ||
         mark_write(session, schema->name, options->scale, true, err) < 0)
         return -1;
     if (options->tick)

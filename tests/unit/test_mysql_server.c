@@ -490,6 +490,28 @@ static void loaded_rows_are_right_on_every_storage_engine(void **state)
     check_load("aria");
 }
 
+// Else a statement of a loader that was killed, which the server has yet to run, could meet the new
+// tables.
+static void a_claim_lasts_as_long_as_its_session(void **state)
+{
+    struct guest first, second;
+
+    (void)state;
+    guest_arrive(&first, NULL, DB_PREPARED);
+    guest_arrive(&second, NULL, DB_PREPARED);
+    assert_int_equal(db_claim(first.session, "tpcb", &first.result), DB_OK);
+    assert_int_equal(db_claim(first.session, "tpcb", &first.result), DB_OK);
+    assert_int_equal(db_claim(second.session, "tpcb", &second.result), DB_BUSY);
+    assert_non_null(strstr(second.result.message, "another session fills the tables of tpcb"));
+    assert_int_equal(db_claim(second.session, "other", &second.result), DB_OK);
+    guest_leave(&first);
+    enum db_class class = DB_BUSY; // until the server has seen it go
+    for (int i = 0; i < 20 && class == DB_BUSY; i++)
+        class = db_claim(second.session, "tpcb", &second.result);
+    assert_int_equal(class, DB_OK);
+    guest_leave(&second);
+}
+
 static void loading_works_where_local_files_are_forbidden(void **state)
 {
     struct guest g;
@@ -649,6 +671,7 @@ int main(void)
         cmocka_unit_test(a_killed_session_is_lost_at_once),
         cmocka_unit_test(a_cancel_does_not_reach_the_next_statement),
         cmocka_unit_test(loaded_rows_are_right_on_every_storage_engine),
+        cmocka_unit_test(a_claim_lasts_as_long_as_its_session),
         cmocka_unit_test(loading_works_where_local_files_are_forbidden),
         cmocka_unit_test(loading_works_where_backslashes_are_nothing_special),
         cmocka_unit_test(rows_the_server_would_skip_or_bend_fail_the_load),
