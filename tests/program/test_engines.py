@@ -152,6 +152,8 @@ class ServerTargetView:
 # ---- init
 
 def test_init_says_what_it_makes_and_makes_it(prony, subject):
+    subject.rows("create table mine (a int)")
+    subject.rows("insert into mine values (42)")
     result = make_tables(prony, subject, scale=2)
     for table, rows in (("branches", "2"), ("tellers", "20"), ("accounts", "200 000"),
                         ("history", "0")):
@@ -168,24 +170,28 @@ def test_init_says_what_it_makes_and_makes_it(prony, subject):
     if subject.engine == "sqlite":  # which does not pad by itself
         assert value(subject, "select min(length(filler)) from pgbench_accounts") == 84
         assert subject.path.stat().st_size > 2 * 100000 * 95
-
-
-def test_the_primary_keys_are_there(prony, subject):
-    make_tables(prony, subject, "-q")
     for column, table in (("bid", "branches"), ("tid", "tellers"), ("aid", "accounts")):
         with pytest.raises(Exception, match="(?i)unique|duplicate"):
             subject.rows(f"insert into pgbench_{table} ({column}) values (1)")
 
+    # Again: it drops its own tables, and says so, and leaves others alone.
+    prony.good("run", subject.url(), "tpcb", "-t", "5", "-q")
+    result = make_tables(prony, subject)
+    assert "drops  the same tables, which prony made on 20" in result.out
+    assert value(subject, "select count(*) from pgbench_branches") == 1
+    assert value(subject, "select count(*) from pgbench_history") == 0
+    assert value(subject, "select a from mine") == 42
 
-def test_a_dry_run_makes_nothing(prony, subject):
+
+def test_a_dry_run_makes_nothing(prony, target):
     before = prony.files()
-    result = prony.good("init", subject.url(), "tpcb", "-s", "3", "--dry-run")
+    result = prony.good("init", target.url(), "tpcb", "-s", "3", "--dry-run")
     assert "pgbench_accounts, 300 000 rows" in result.out
     assert prony.files() == before
     with pytest.raises(Exception, match="(?i)exist|no such table"):
-        subject.rows("select count(*) from pgbench_accounts")
+        target.rows("select count(*) from pgbench_accounts")
     with pytest.raises(Exception, match="(?i)exist|no such table"):
-        subject.rows("select count(*) from prony_init")
+        target.rows("select count(*) from prony_init")
 
 
 def test_a_size_becomes_a_scale(prony, target):
@@ -197,37 +203,38 @@ def test_a_size_becomes_a_scale(prony, target):
     assert near(scale * 15.7e6, ram / 1000, 0.1, 16e6)
 
 
-def test_prony_drops_its_own_tables_and_says_so(prony, subject):
-    make_tables(prony, subject, "-q", scale=2)
-    prony.good("run", subject.url(), "tpcb", "-t", "5", "-q")
-    result = make_tables(prony, subject)
-    assert "drops  the same tables, which prony made on 20" in result.out
-    assert value(subject, "select count(*) from pgbench_branches") == 1
-    assert value(subject, "select count(*) from pgbench_history") == 0
-
-
-def test_tables_that_prony_did_not_make_are_dropped_only_when_told(prony, subject):
-    subject.rows("create table pgbench_accounts (aid int primary key, precious int)")
-    subject.rows("insert into pgbench_accounts values (1, 42)")
-    prony.refused("init", subject.url(), "tpcb", "-s", "1", says=["did not make", "--replace"])
-    assert value(subject, "select precious from pgbench_accounts") == 42
-    result = make_tables(prony, subject, "--replace")
+def test_tables_that_prony_did_not_make_are_dropped_only_when_told(prony, target):
+    target.rows("create table pgbench_accounts (aid int primary key, precious int)")
+    target.rows("insert into pgbench_accounts values (1, 42)")
+    prony.refused("init", target.url(), "tpcb", "-s", "1", says=["did not make", "--replace"])
+    assert value(target, "select precious from pgbench_accounts") == 42
+    result = make_tables(prony, target, "--replace")
     assert "drops  the same tables, which prony did not make" in result.out
-    assert value(subject, "select count(*) from pgbench_accounts") == 100000
-    make_tables(prony, subject, "-q")  # now they are its own
+    assert value(target, "select count(*) from pgbench_accounts") == 100000
+    make_tables(prony, target, "-q")  # now they are its own
 
 
-def test_other_tables_are_left_alone(prony, subject):
-    subject.rows("create table mine (a int)")
-    subject.rows("insert into mine values (42)")
-    make_tables(prony, subject, "-q")
-    prony.good("run", subject.url(), "tpcb", "-t", "5", "-q")
-    make_tables(prony, subject, "-q")
-    assert value(subject, "select a from mine") == 42
+def test_an_interrupted_init_is_recognised(prony, subject):
+    check_interruption(prony, subject, signal.SIGINT)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_init_is_recognised(prony, subject, number):
+def test_a_killed_init_is_recognised(prony, subject):
+    check_interruption(prony, subject, signal.SIGKILL)
+
+
+def test_a_second_init_waits_for_the_first(prony, mariadb):
+    """Without transactions a statement of the one would reach the tables of the other."""
+    target = ServerTarget("mariadb", mariadb)
+    first = prony.start("init", target.url(engine="myisam"), "tpcb", "-s", "10")
+    first.seen("pgbench_history, 0 rows")
+    time.sleep(0.2)
+    result = make_tables(prony, ServerTargetView(target, "myisam"), scale=1)
+    assert first.wait().status == 0
+    assert "drops  the same tables" in result.out
+    assert value(target, "select count(*) from pgbench_accounts") == 100000
+
+
+def check_interruption(prony, subject, number):
     init = prony.start("init", subject.url(), "tpcb", "-s", "40")
     init.seen("pgbench_history, 0 rows")
     time.sleep(0.4)
@@ -249,12 +256,12 @@ def test_an_interrupted_init_is_recognised(prony, subject, number):
     check_books(subject, doc)
 
 
-def test_several_sessions_load_what_one_loads(prony, subject):
-    make_tables(prony, subject, "-q", "-j", "1")
+def test_several_sessions_load_what_one_loads(prony, target):
+    make_tables(prony, target, "-q", "-j", "1")
     query = "select count(*), min(aid), max(aid), sum(aid), sum(bid) from pgbench_accounts"
-    one = subject.rows(query)
-    make_tables(prony, subject, "-q", "-j", "4")
-    assert subject.rows(query) == one
+    one = target.rows(query)
+    make_tables(prony, target, "-q", "-j", "4")
+    assert target.rows(query) == one
 
 
 def test_init_of_a_sqlite_file_makes_it(prony):
