@@ -269,6 +269,14 @@ static struct db_value row_value(struct db_wire *base, int i)
     return row->fields[i].value;
 }
 
+static void prefetch(const struct db_wire *wire)
+{
+    const struct mysqldb_wire *w = (const struct mysqldb_wire *)wire;
+
+    mem_prefetch((const char *)w + DB_WIRE_NEAR, sizeof(*w) - DB_WIRE_NEAR);
+    mem_prefetch(w->handles, 64);
+}
+
 const struct db_wire_codec mysqldb_wire_codec = {
     .name = "mysql",
     .state_size = sizeof(struct mysqldb_wire),
@@ -279,5 +287,6 @@ const struct db_wire_codec mysqldb_wire_codec = {
     .feed = mysqldb_wire_feed,
     .row_name = row_name,
     .row_value = row_value,
+    .prefetch = prefetch,
     .depth_max = 1,
 };

@@ -98,6 +98,8 @@ struct postgres_cancel *postgres_cancel_create(PGconn *conn);
 void postgres_cancel_busy(struct postgres_cancel *cancel);
 void postgres_cancel_idle(struct postgres_cancel *cancel);
 
+void postgres_cancel_prefetch(const struct postgres_cancel *cancel); // of what these two touch
+
 // True when the running request is to be stopped: for the session's thread, while it works itself.
 bool postgres_cancel_asked(const struct postgres_cancel *cancel);
 

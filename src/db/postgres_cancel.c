@@ -104,6 +104,11 @@ void postgres_cancel_idle(struct postgres_cancel *cancel)
         clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + NS_PER_MS);
 }
 
+void postgres_cancel_prefetch(const struct postgres_cancel *cancel)
+{
+    mem_prefetch(&cancel->serial, 1);
+}
+
 bool postgres_cancel_asked(const struct postgres_cancel *cancel)
 {
     return __atomic_load_n(&cancel->asked, __ATOMIC_ACQUIRE) == cancel->serial;

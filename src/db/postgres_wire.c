@@ -13,6 +13,7 @@
 #include "db/wire_tls.h"
 
 static_assert(sizeof(struct postgres_wire) <= 2048, "thousands of sessions have one each");
+static_assert(offsetof(struct postgres_wire, open) < DB_WIRE_NEAR, "fetched ahead");
 static_assert((POSTGRES_WIRE_DEPTH & (POSTGRES_WIRE_DEPTH - 1)) == 0, "a ring by remainder");
 
 void postgres_wire_begin(struct postgres_wire *w, enum db_protocol protocol, int n_statements)
@@ -137,6 +138,16 @@ static struct db_value row_value(struct db_wire *wire, int i)
                           row->columns[i].len);
 }
 
+static void prefetch(const struct db_wire *wire)
+{
+    const struct postgres_wire *w = (const struct postgres_wire *)wire;
+
+    mem_prefetch(w->handles, 64);
+    mem_prefetch(&w->row, sizeof(w->row));
+    if (w->cancel) // none in tests
+        postgres_cancel_prefetch(w->cancel);
+}
+
 const struct db_wire_codec postgres_wire_codec = {
     .name = "postgres",
     .state_size = sizeof(struct postgres_wire),
@@ -147,5 +158,6 @@ const struct db_wire_codec postgres_wire_codec = {
     .feed = postgres_wire_feed,
     .row_name = row_name,
     .row_value = row_value,
+    .prefetch = prefetch,
     .depth_max = POSTGRES_WIRE_DEPTH,
 };

@@ -81,13 +81,12 @@ struct postgres_wire {
     unsigned char *handles;  // enum postgres_handle by statement index
     bool in_transaction;     // at the last ReadyForQuery
     char loss[SQLSTATE_MAX]; // of a notice that announces the end (57Pxx)
-
-    struct postgres_request open[POSTGRES_WIRE_DEPTH]; // a ring
-    unsigned first, n_open;
-
-    uint64_t skip;      // bytes of a message that need not be looked at
-    struct str pending; // the beginning of a message that came in parts
+    uint64_t skip;           // bytes of a message that need not be looked at
+    struct str pending;      // the beginning of a message that came in parts
     struct postgres_answer answer;
+    unsigned first, n_open;
+    struct postgres_request open[POSTGRES_WIRE_DEPTH]; // a ring; begins anew when it is empty
+
     struct postgres_row row;
     struct db_result failure; // of the present answer, or why the wire broke
 };

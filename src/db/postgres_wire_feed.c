@@ -362,8 +362,11 @@ static enum db_wire_progress on_ready(struct postgres_wire *w, const struct mess
     if (request->flags & REQUEST_NAMED)
         settle_handle(w, request);
     w->first = (w->first + 1) % POSTGRES_WIRE_DEPTH;
-    if (--w->n_open == 0 && w->cancel)
-        postgres_cancel_idle(w->cancel);
+    if (--w->n_open == 0) {
+        w->first = 0; // the same few bytes again and again stay in the cache
+        if (w->cancel)
+            postgres_cancel_idle(w->cancel);
+    }
     return DB_WIRE_ANSWERED;
 }
 

@@ -77,9 +77,15 @@ struct db_wire_codec {
     const char *(*row_name)(struct db_wire *wire, int i);
     struct db_value (*row_value)(struct db_wire *wire, int i);
 
+    // Optional: mem_prefetch of what a request and its answer touch outside of the first
+    // DB_WIRE_NEAR bytes of the state, which have been fetched before.
+    void (*prefetch)(const struct db_wire *wire);
+
     // How many requests may be open at once (pipelining): 1 where answers could not be told apart.
     int depth_max;
 };
+
+#define DB_WIRE_NEAR 256 // bytes at the beginning of a codec's state for what every request uses
 
 // Takes a connected session over. NULL and the reason in why when it must stay with blocking calls.
 struct db_wire *db_wire_adopt(struct db_session *session, char *why, size_t size);
@@ -98,6 +104,12 @@ static inline enum db_wire_progress db_wire_feed(struct db_wire *wire, const cha
                                                  struct db_result *result)
 {
     return wire->codec->feed(wire, bytes, n, used, out, result);
+}
+
+static inline void db_wire_prefetch(const struct db_wire *wire)
+{
+    if (wire->codec->prefetch)
+        wire->codec->prefetch(wire);
 }
 
 // ---- TLS (db/wire_tls.c): only when wire->tls is set

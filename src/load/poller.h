@@ -31,6 +31,11 @@ struct poller_event {
 
 typedef void poller_fn(void *arg, const struct poller_event *event);
 
+// A slot whose event is handled soon, a few events ahead: time to fetch what that will touch into
+// the cache, which does not hold thousands of sessions. Of slots without an event too.
+typedef void poller_soon_fn(void *arg, int slot);
+#define POLLER_AHEAD 4 // events
+
 struct poller_ops {
     const char *name; // as recorded: "ring-uring", "ring-epoll"
 
@@ -63,6 +68,7 @@ extern const struct poller_ops poller_epoll;
 // Base of both; each begins with it.
 struct poller {
     const struct poller_ops *ops;
+    poller_soon_fn *soon; // may be set before the first wait; gets the arg of fn
 };
 
 static inline int poller_add(struct poller *poller, int slot, int fd)

@@ -206,6 +206,15 @@ static int wait_events(struct epoll_poller *p, struct epoll_event *events, int64
     return epoll_wait(p->epoll, events, EVENTS, ms);
 }
 
+static void fetch_ahead(struct epoll_poller *p, uint32_t slot, void *arg)
+{
+    if (slot == WAKE_SLOT)
+        return;
+    mem_prefetch(&p->slots[slot], sizeof(p->slots[slot]));
+    if (p->base.soon)
+        p->base.soon(arg, (int)slot);
+}
+
 static void epoll_wait_poller(struct poller *poller, int64_t until_ns, poller_fn *fn, void *arg)
 {
     struct epoll_poller *p = own(poller);
@@ -214,6 +223,8 @@ static void epoll_wait_poller(struct poller *poller, int64_t until_ns, poller_fn
 
     for (int i = 0; i < n; i++) {
         uint32_t slot = (uint32_t)events[i].data.u64;
+        if (i + POLLER_AHEAD < n)
+            fetch_ahead(p, (uint32_t)events[i + POLLER_AHEAD].data.u64, arg);
         if (slot == WAKE_SLOT) {
             uint64_t count;
             if (read(p->wake, &count, sizeof(count)) < 0)

@@ -52,6 +52,7 @@ struct ring_worker {
     struct recorder recorder;
     struct txlog_buffer log;
     struct str out, plain, sealed; // scratch
+    int ahead[2];                  // slots of which on_soon was told last
     int running;                   // clients that have not ended
     int64_t now_ns;                // of the present wake-up
     bool is_stamped;               // now_ns was taken in this wake-up
