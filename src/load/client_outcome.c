@@ -113,7 +113,7 @@ static void retry_or_fail(struct client *c, int64_t now_ns)
         return;
     }
     int log2 = c->tries - 1 < RETRY_PAUSE_MAX_LOG ? c->tries - 1 : RETRY_PAUSE_MAX_LOG;
-    c->until_ns = now_ns + rng_range(&c->backoff, 0, RETRY_PAUSE_NS << log2);
+    c->wake_ns = now_ns + rng_range(&c->backoff, 0, RETRY_PAUSE_NS << log2);
     c->state = CLIENT_BACKOFF;
 }
 
