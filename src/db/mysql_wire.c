@@ -269,11 +269,12 @@ static struct db_value row_value(struct db_wire *base, int i)
     return row->fields[i].value;
 }
 
+static_assert(offsetof(struct mysqldb_wire, held) < DB_WIRE_NEAR, "fetched ahead");
+
 static void prefetch(const struct db_wire *wire)
 {
     const struct mysqldb_wire *w = (const struct mysqldb_wire *)wire;
 
-    mem_prefetch((const char *)w + DB_WIRE_NEAR, sizeof(*w) - DB_WIRE_NEAR);
     mem_prefetch(w->handles, 64);
 }
 
