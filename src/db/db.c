@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "db/driver.h"
 #include "db/trace.h"
+#include "db/wire.h"
 
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S)
 
@@ -37,7 +38,8 @@ static const char *const class_names[] = {
 static_assert(ARR_LEN(class_names) == DB_CLASS_COUNT, "every class has a name");
 
 static const char *const cap_names[] = {
-    "transactions", "row_locks", "prepared", "key_first", "bulk_parallel", "lock_tables", "hollow",
+    "transactions",  "row_locks",   "prepared", "key_first",
+    "bulk_parallel", "lock_tables", "hollow",   "pipeline",
 };
 static_assert(ARR_LEN(cap_names) == DB_CAP_COUNT_BITS, "every capability has a name");
 
@@ -202,6 +204,8 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
         target_free(target);
         return -1;
     }
+    if (driver->wire && driver->wire->depth_max > 1 && options->protocol != DB_SIMPLE)
+        target->caps |= DB_CAP_PIPELINE;
     if (target->trace)
         db_trace_call(target->trace, -1, "open", target->display, start_ns, NULL);
     *ret = target;

@@ -64,9 +64,13 @@ enum db_cap {
     DB_CAP_BULK_PARALLEL = 1 << 4, // several sessions may bulk load one table at once, and it helps
     DB_CAP_LOCK_TABLES = 1 << 5,   // has LOCK TABLES t WRITE, ... / UNLOCK TABLES
     DB_CAP_HOLLOW = 1 << 6,        // keeps no data: every table exists, none is filled or checked
-    DB_CAP_COUNT_BITS = 7
+    DB_CAP_PIPELINE = 1 << 7, // by wire: statements can be sent without waiting for the answers
+                              // before, up to DB_PIPELINE_MAX
+    DB_CAP_COUNT_BITS = 8
 };
-const char *db_cap_name(int bit); // "transactions", "row_locks", ..., "hollow"
+const char *db_cap_name(int bit); // "transactions", "row_locks", ..., "pipeline"
+
+#define DB_PIPELINE_MAX 64 // statements sent and not answered
 
 enum db_protocol { DB_SIMPLE, DB_EXTENDED, DB_PREPARED };
 
@@ -76,7 +80,7 @@ enum db_kind {
     DB_KIND_READ,     // SELECT, VALUES, SHOW, EXPLAIN, TABLE
     DB_KIND_WRITE,    // anything else: counted as able to change data
     DB_KIND_BEGIN,    // BEGIN, START TRANSACTION, LOCK TABLES
-    DB_KIND_COMMIT,   // COMMIT, END, UNLOCK TABLES
+    DB_KIND_COMMIT,   // COMMIT, END, UNLOCK TABLES, PREPARE TRANSACTION
     DB_KIND_ROLLBACK, // ROLLBACK, ABORT
 };
 enum db_kind db_statement_kind(const char *sql);

@@ -51,7 +51,9 @@ static void check_codec(const struct db_driver *driver)
     CHECK(row_value);
 #undef CHECK
     check_slot(driver, codec->state_size >= sizeof(struct db_wire), "wire state_size");
-    check_slot(driver, codec->depth_max >= 1, "wire depth_max");
+    bool joins = codec->encode_joined && codec->end_batch;
+    check_slot(driver, codec->depth_max == 1 || (codec->depth_max >= DB_PIPELINE_MAX && joins),
+               "wire depth_max");
 }
 
 void db_check_drivers(void)

@@ -5,9 +5,11 @@
 //   postgres_wire_feed.c    bytes -> messages, messages -> an answer
 //   postgres_wire_row.c     the row that a script reads
 //
-// Every request ends so that the server sends exactly one ReadyForQuery for it (a Sync of its own,
-// or a simple query), and that message alone ends its answer. So requests can be open side by side
-// and an error skips nothing but its own request.
+// A request ends so that the server sends exactly one ReadyForQuery for it (a Sync of its own, or a
+// simple query), and that message alone ends its answer. So requests can be open side by side and
+// an error skips nothing but its own request. In a batch only the last request is like that: those
+// before it are answered by the end of their command, and after an error ReadyForQuery ends them
+// all.
 //
 // A prepared statement is parsed in the same batch as its first execution, on the word of the
 // server alone: until ParseComplete has come the statement is not used by name.
@@ -22,7 +24,7 @@
 #include "db/postgres_errors.h"
 #include "db/wire.h"
 
-#define POSTGRES_WIRE_DEPTH 64 // requests open at once; a power of two
+#define POSTGRES_WIRE_DEPTH DB_PIPELINE_MAX // requests open at once; a power of two
 
 // A length counts itself; the server sends nothing longer, and takes nothing longer.
 #define POSTGRES_WIRE_MESSAGE_MAX (1 << 30)
@@ -32,10 +34,11 @@
 
 enum {
     REQUEST_WANTS_ROW = 1 << 0,
-    REQUEST_EXTENDED = 1 << 1, // ended by a Sync
+    REQUEST_EXTENDED = 1 << 1, // ended by a Sync, unless it is joined
     REQUEST_NAMED = 1 << 2,    // executes a statement that is prepared
     REQUEST_PARSES = 1 << 3,   // prepares it first
     REQUEST_CLOSES = 1 << 4,   // and before that makes the server forget one of its name
+    REQUEST_JOINED = 1 << 5,   // the next one belongs to the same batch
 };
 
 struct postgres_request {
@@ -107,6 +110,11 @@ void postgres_wire_end(struct postgres_wire *w);
 enum db_class postgres_wire_encode(struct db_wire *wire, const struct db_statement *statement,
                                    const struct db_value *params, bool want_row, struct str *out,
                                    struct db_result *result);
+enum db_class postgres_wire_encode_joined(struct db_wire *wire,
+                                          const struct db_statement *statement,
+                                          const struct db_value *params, struct str *out,
+                                          struct db_result *result);
+void postgres_wire_end_batch(struct db_wire *wire, struct str *out);
 enum db_class postgres_wire_encode_query(struct db_wire *wire, const char *sql, bool want_row,
                                          struct str *out, struct db_result *result);
 enum db_wire_progress postgres_wire_feed(struct db_wire *wire, const char *bytes, size_t n,

@@ -16,6 +16,7 @@ static const char tail[] = "D\0\0\0\6P\0"
                            "E\0\0\0\x9\0\0\0\0\0"
                            "S\0\0\0\4";
 #define DESCRIBE_LEN 7
+#define SYNC_LEN     5
 #define TAIL_LEN     (sizeof(tail) - 1)
 
 static enum db_class refuse(struct postgres_wire *w, struct db_result *result, enum db_class class,
@@ -150,6 +151,8 @@ static enum db_class encode_extended(struct postgres_wire *w, const struct db_st
     p = put_bind(p, name, name_len, statement, params);
     if (flags & REQUEST_WANTS_ROW)
         p = put_bytes(p, tail, TAIL_LEN);
+    else if (flags & REQUEST_JOINED)
+        p = put_bytes(p, tail + DESCRIBE_LEN, TAIL_LEN - DESCRIBE_LEN - SYNC_LEN);
     else // rows are counted without knowing their columns
         p = put_bytes(p, tail + DESCRIBE_LEN, TAIL_LEN - DESCRIBE_LEN);
     out->len = (size_t)(p - out->buf);
@@ -219,12 +222,11 @@ static enum db_class encode_simple(struct postgres_wire *w, const struct db_stat
     return DB_OK;
 }
 
-enum db_class postgres_wire_encode(struct db_wire *wire, const struct db_statement *statement,
-                                   const struct db_value *params, bool want_row, struct str *out,
-                                   struct db_result *result)
+static enum db_class encode(struct db_wire *wire, const struct db_statement *statement,
+                            const struct db_value *params, unsigned flags, struct str *out,
+                            struct db_result *result)
 {
     struct postgres_wire *w = postgres_wire(wire);
-    unsigned flags = want_row ? REQUEST_WANTS_ROW : 0;
 
     assert(statement->n_params >= 0 && statement->n_params <= DB_PARAMS_MAX);
     assert(w->n_open < POSTGRES_WIRE_DEPTH);
@@ -240,6 +242,33 @@ enum db_class postgres_wire_encode(struct db_wire *wire, const struct db_stateme
     }
     assert(!"a protocol of no name");
     return DB_OTHER;
+}
+
+enum db_class postgres_wire_encode(struct db_wire *wire, const struct db_statement *statement,
+                                   const struct db_value *params, bool want_row, struct str *out,
+                                   struct db_result *result)
+{
+    return encode(wire, statement, params, want_row ? REQUEST_WANTS_ROW : 0, out, result);
+}
+
+enum db_class postgres_wire_encode_joined(struct db_wire *wire,
+                                          const struct db_statement *statement,
+                                          const struct db_value *params, struct str *out,
+                                          struct db_result *result)
+{
+    assert(postgres_wire(wire)->protocol != DB_SIMPLE);
+    return encode(wire, statement, params, REQUEST_JOINED, out, result);
+}
+
+void postgres_wire_end_batch(struct db_wire *wire, struct str *out)
+{
+    struct postgres_wire *w = postgres_wire(wire);
+
+    assert(w->n_open > 0);
+    struct postgres_request *last = &w->open[(w->first + w->n_open - 1) % POSTGRES_WIRE_DEPTH];
+    assert(last->flags & REQUEST_JOINED);
+    last->flags &= ~(unsigned)REQUEST_JOINED;
+    str_addn(out, tail + TAIL_LEN - SYNC_LEN, SYNC_LEN);
 }
 
 enum db_class postgres_wire_encode_query(struct db_wire *wire, const char *sql, bool want_row,

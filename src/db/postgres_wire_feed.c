@@ -279,16 +279,54 @@ static int64_t rows_of_tag(const char *tag, size_t len)
     return i < len && i > 0 && tag[i - 1] == ' ' ? rows : 0;
 }
 
+static void settle_handle(struct postgres_wire *w, const struct postgres_request *request)
+{
+    assert(request->statement >= 0 && request->statement < w->n_statements);
+    unsigned char *handle = &w->handles[request->statement];
+
+    if (request->flags & REQUEST_PARSES) {
+        if (*handle == HANDLE_ASKED)
+            *handle = request->flags & REQUEST_CLOSES ? HANDLE_GONE : HANDLE_NONE;
+    } else if (w->answer.is_failed && *handle == HANDLE_READY &&
+               strcmp(w->failure.native, "26000") == 0) {
+        *handle = HANDLE_GONE; // forgotten by the server (DISCARD, a pooler)
+    }
+}
+
+// The oldest request is over. Its flags.
+static unsigned pop(struct postgres_wire *w)
+{
+    const struct postgres_request *request = front(w);
+    unsigned flags = request->flags;
+
+    if (flags & REQUEST_NAMED)
+        settle_handle(w, request);
+    w->first = (w->first + 1) % POSTGRES_WIRE_DEPTH;
+    if (--w->n_open == 0) {
+        w->first = 0; // the same few bytes again and again stay in the cache
+        if (w->cancel)
+            postgres_cancel_idle(w->cancel);
+    }
+    return flags;
+}
+
+// The end of a result, which is the answer to a request that others of its batch follow.
 static enum db_wire_progress end_result(struct postgres_wire *w, int64_t rows)
 {
     struct postgres_answer *answer = &w->answer;
+    bool is_joined = front(w)->flags & REQUEST_JOINED;
 
+    if (is_joined && answer->is_failed)
+        return break_for(w, "a result after an error");
     answer->rows = rows;
     answer->n_columns = answer->is_described ? w->row.n : 0;
     answer->is_told = true;
     answer->is_described = false;
     answer->n_data = 0;
-    return DB_WIRE_MORE;
+    if (!is_joined)
+        return DB_WIRE_MORE;
+    pop(w);
+    return DB_WIRE_ANSWERED;
 }
 
 static enum db_wire_progress on_complete(struct postgres_wire *w, const struct message *m)
@@ -309,6 +347,13 @@ static void fail_copy(struct postgres_wire *w)
     if (may_fail(w))
         db_fail(&w->failure, DB_OTHER, "",
                 "COPY between client and server is not supported in a workload");
+}
+
+// The server goes on with the batch after it, which is then neither whole nor failed.
+static enum db_wire_progress on_copy_out(struct postgres_wire *w)
+{
+    fail_copy(w);
+    return front(w)->flags & REQUEST_JOINED ? break_off(w) : DB_WIRE_MORE;
 }
 
 static enum db_wire_progress on_copy_in(struct postgres_wire *w, struct str *out)
@@ -336,36 +381,18 @@ static enum db_wire_progress on_copy_both(struct postgres_wire *w, struct str *o
 
 // ---- the end of an answer
 
-static void settle_handle(struct postgres_wire *w, const struct postgres_request *request)
-{
-    assert(request->statement >= 0 && request->statement < w->n_statements);
-    unsigned char *handle = &w->handles[request->statement];
-
-    if (request->flags & REQUEST_PARSES) {
-        if (*handle == HANDLE_ASKED)
-            *handle = request->flags & REQUEST_CLOSES ? HANDLE_GONE : HANDLE_NONE;
-    } else if (w->answer.is_failed && *handle == HANDLE_READY &&
-               strcmp(w->failure.native, "26000") == 0) {
-        *handle = HANDLE_GONE; // forgotten by the server (DISCARD, a pooler)
-    }
-}
-
+// Of a batch that failed, requests that were not answered go with the one that failed.
 static enum db_wire_progress on_ready(struct postgres_wire *w, const struct message *m)
 {
-    const struct postgres_request *request = front(w);
-
     if (m->len != 1 || !memchr("ITE", m->body[0], 3))
         return break_for(w, "an unknown state of the transaction");
     if (!w->answer.is_told)
         return break_for(w, "an end without an answer");
     w->in_transaction = m->body[0] != 'I';
-    if (request->flags & REQUEST_NAMED)
-        settle_handle(w, request);
-    w->first = (w->first + 1) % POSTGRES_WIRE_DEPTH;
-    if (--w->n_open == 0) {
-        w->first = 0; // the same few bytes again and again stay in the cache
-        if (w->cancel)
-            postgres_cancel_idle(w->cancel);
+    while (pop(w) & REQUEST_JOINED) {
+        assert(w->answer.is_failed);
+        if (w->n_open == 0)
+            return break_for(w, "an end of a batch that has none");
     }
     return DB_WIRE_ANSWERED;
 }
@@ -417,8 +444,7 @@ static enum db_wire_progress on_message(struct postgres_wire *w, const struct me
     case 'G':
         return on_copy_in(w, out);
     case 'H':
-        fail_copy(w);
-        return DB_WIRE_MORE;
+        return on_copy_out(w);
     case 'W':
         return on_copy_both(w, out);
     default: // of no consequence

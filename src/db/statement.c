@@ -95,6 +95,8 @@ static enum db_kind part_kind(const char *sql)
         return DB_KIND_COMMIT;
     if (take_word(&p, "unlock"))
         return DB_KIND_COMMIT;
+    if (take_word(&p, "prepare")) // PREPARE TRANSACTION ends it and is durable
+        return take_word(&p, "transaction") ? DB_KIND_COMMIT : DB_KIND_WRITE;
     if (take_word(&p, "abort"))
         return DB_KIND_ROLLBACK;
     if (take_word(&p, "rollback")) {

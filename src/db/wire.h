@@ -61,7 +61,18 @@ struct db_wire_codec {
                             const struct db_value *params, bool want_row, struct str *out,
                             struct db_result *result);
 
-    // The same for plain text without parameters (ROLLBACK, set-up).
+    // As encode, but others of its batch follow: it is answered at the end of its own command,
+    // which tells nothing of in_transaction, and the server sends no answer before the batch has
+    // its end from encode or end_batch. A request of a batch that fails is answered when the batch
+    // is over, and those behind it in the batch are not answered at all: the server leaves them
+    // out. Nothing may be fed, and no plain text encoded, while a batch has no end. Both slots
+    // where depth_max is more than 1, else NULL; not in DB_SIMPLE.
+    enum db_class (*encode_joined)(struct db_wire *wire, const struct db_statement *statement,
+                                   const struct db_value *params, struct str *out,
+                                   struct db_result *result);
+    void (*end_batch)(struct db_wire *wire, struct str *out);
+
+    // As encode, for plain text without parameters (ROLLBACK, set-up).
     enum db_class (*encode_query)(struct db_wire *wire, const char *sql, bool want_row,
                                   struct str *out, struct db_result *result);
 
@@ -81,7 +92,8 @@ struct db_wire_codec {
     // DB_WIRE_NEAR bytes of the state, which have been fetched before.
     void (*prefetch)(const struct db_wire *wire);
 
-    // How many requests may be open at once (pipelining): 1 where answers could not be told apart.
+    // How many requests may be open at once: 1 where answers could not be told apart, else at least
+    // DB_PIPELINE_MAX, and the target has DB_CAP_PIPELINE.
     int depth_max;
 };
 

@@ -3,7 +3,9 @@
 //
 //   protocol and depth | seed of the cuts | number of requests | a byte per request | the stream
 //
-// Up to depth requests are open at once; the next one is sent when one is answered.
+// Up to depth requests are open at once; the next one is sent when one is answered. Of a request's
+// byte the lowest two bits choose the statement, the third wants the row, the fourth makes it a
+// part of a batch that ends with the next one.
 //
 // What must hold is asserted here, besides what the sanitizers see: an answer has what the contract
 // (db/wire.h) says, a row's names and values can be read, what is sent are whole messages, and no
@@ -44,6 +46,7 @@ struct session {
     struct str sent, log;
     const uint8_t *requests;
     int n_requests, depth, asked, answered;
+    bool joined[REQUESTS_MAX]; // by request: others of its batch follow
 };
 
 // What was sent, as the letters of its messages.
@@ -59,6 +62,11 @@ static void log_sent(struct session *s)
     str_clear(&s->sent);
 }
 
+static bool is_joined(uint8_t request)
+{
+    return (request & 12) == 8;
+}
+
 static void ask(struct session *s)
 {
     while (s->asked < s->n_requests && s->asked - s->answered < s->depth && !s->wire.base.broken) {
@@ -66,9 +74,21 @@ static void ask(struct session *s)
         struct db_value param = {.type = DB_INT, .i = request};
         struct db_result result;
         bool want_row = request & 4;
+        bool may_join = s->wire.protocol != DB_SIMPLE && (request & 3) != 3;
         enum db_class class;
 
-        if ((request & 3) == 3)
+        if (may_join && is_joined(request)) {
+            struct db_wire *wire = &s->wire.base;
+            s->joined[s->asked - 1] = true;
+            class = wire->codec->encode_joined(wire, &statements[request & 3], &param, &s->sent,
+                                               &result);
+            // Nothing is fed before the batch has its end.
+            if (s->asked == s->n_requests || s->asked - s->answered == s->depth ||
+                (s->requests[s->asked] & 3) == 3) {
+                wire->codec->end_batch(wire, &s->sent);
+                s->joined[s->asked - 1] = false;
+            }
+        } else if ((request & 3) == 3)
             class =
                 postgres_wire_encode_query(&s->wire.base, "SELECT 1", want_row, &s->sent, &result);
         else
@@ -108,7 +128,8 @@ static void take(struct session *s, enum db_wire_progress progress, const struct
     if (progress == DB_WIRE_ANSWERED) {
         CHECK(s->answered < s->asked);
         CHECK(result->n_columns == 0 || (s->requests[s->answered] & 4));
-        s->answered++;
+        while (s->joined[s->answered++] && result->class != DB_OK)
+            CHECK(s->answered < s->asked); // left out
         log_row(s, result);
         ask(s);
     }

@@ -151,6 +151,8 @@ static void kind_comes_from_the_first_word(void **state)
         {"COMMIT", DB_KIND_COMMIT},
         {"END;", DB_KIND_COMMIT},
         {"UNLOCK TABLES", DB_KIND_COMMIT},
+        {"PREPARE TRANSACTION 'a'", DB_KIND_COMMIT},
+        {"PREPARE p AS SELECT 1", DB_KIND_WRITE},
         {"ROLLBACK", DB_KIND_ROLLBACK},
         {"ABORT", DB_KIND_ROLLBACK},
         {"ROLLBACK TO SAVEPOINT a", DB_KIND_WRITE},

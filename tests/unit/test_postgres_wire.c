@@ -1,6 +1,7 @@
 // PostgreSQL's wire codec without a server. A conversation is one line of words, in order:
 //
 //   >p0 >P0  a request for statement 0; P: its row is wanted      >q >Q  the same for plain text
+//   >j0 >s   the same as a part of a batch; the end of the batch
 //   name(a,b)  a message of the server's, by its letter: D(5,~) T(a:23,b:25) C(SELECT_1) Z(I)
 //              E(ERROR,40001,text) N(...) S A d(text) ...; '_' is a blank, '~' NULL
 //   x(0a0b)    bytes as they are          close  the end of the stream
@@ -284,7 +285,15 @@ static void ask(struct talk *t, const char *word)
     enum db_class class;
 
     flush(t);
-    if (word[0] == 'p' || word[0] == 'P')
+    if (word[0] == 's') {
+        wire->codec->end_batch(wire, &t->sent);
+        log_sent(t);
+        return;
+    }
+    if (word[0] == 'j')
+        class =
+            wire->codec->encode_joined(wire, &statements[word[1] - '0'], &id, &t->sent, &result);
+    else if (word[0] == 'p' || word[0] == 'P')
         class = db_wire_encode(wire, &statements[word[1] - '0'], &id, want_row, &t->sent, &result);
     else
         class = wire->codec->encode_query(wire, "SELECT 1", want_row, &t->sent, &result);
@@ -582,6 +591,84 @@ static void several_open_requests_are_answered_in_order(void **state)
          "connections? Then use --protocol extended or simple)'; ok 0; BES ok 0;"},
         {">q >q >q C(UPDATE_1) Z(I) C(UPDATE_2) Z(I) close",
          "Q Q Q ok 1; ok 2; lost  'server closed the connection unexpectedly';"},
+    };
+
+    (void)state;
+    hold(DB_PREPARED, rows, ARR_LEN(rows));
+}
+
+static void a_batch_is_answered_command_by_command(void **state)
+{
+    static const struct row rows[] = {
+        // The state of the transaction is told at the end alone.
+        {">j2 >j0 >P1 1 2 C(BEGIN) 1 2 D(5) C(SELECT_1) 1 2 T(b:25) D(x) C(SELECT_1) Z(T)",
+         "PBE PBE PBDES ok 0; ok 1; ok 1(b=x:t) in;"},
+        {">j2 >j0 >s 1 2 C(BEGIN) 1 2 C(SELECT_0) Z(T) >j0 >p3 2 D(5) C(SELECT_1) 1 2 C(COMMIT) "
+         "Z(I) >p0 2 C(SELECT_0) Z(I)",
+         "PBE PBE S ok 0; ok 0 in; BE PBES ok 1 in; ok 0; BES ok 0;"},
+        {">j2 >s 1 2 I Z(T) >j2 >s 2 s Z(T)", "PBE S ok 0 in; BE S ok 0 in;"},
+        // Of one statement twice in a batch the first makes the name.
+        {">j0 >j0 >s 1 2 C(SELECT_0) 1 2 C(SELECT_0) Z(I) >p0", "PBE PBE S ok 0; ok 0; BES"},
+        // Batches side by side: each has its own end.
+        {">j2 >s >j0 >p3 1 2 C(BEGIN) Z(T) 1 2 C(SELECT_0) 1 2 C(COMMIT) Z(I)",
+         "PBE S PBE PBES ok 0 in; ok 0 in; ok 0;"},
+        {">j2 >j0 >p3 N(NOTICE,00000,hm) 1 2 C(BEGIN) S(a,b) 1 A 2 D(5) N(NOTICE,00000,hm) "
+         "C(SELECT_1) "
+         "1 2 C(COMMIT) S(a,b) Z(I)",
+         "PBE PBE PBES ok 0; ok 1; ok 0;"},
+    };
+
+    (void)state;
+    hold(DB_PREPARED, rows, ARR_LEN(rows));
+}
+
+static void an_error_in_a_batch_leaves_out_the_rest(void **state)
+{
+    static const struct row rows[] = {
+        {">j2 >j0 >j1 >p3 1 2 C(BEGIN) E(ERROR,40001,no_luck) Z(E) >q C(ROLLBACK) Z(I)",
+         "PBE PBE PBE PBES ok 0; serialization 40001 'no luck' in; Q ok 0;"},
+        // The server knows what was parsed before the error and nothing after it.
+        {">j2 >j0 >j1 >p3 1 2 C(BEGIN) 1 E(ERROR,22P02,no_number) Z(E) >j2 >j0 >j1 >p3",
+         "PBE PBE PBE PBES ok 0; other 22P02 'no number' in; BE BE PBE PBES"},
+        // At the very first, and at the end, where COMMIT itself fails.
+        {">j2 >j0 >p3 E(ERROR,57014,stopped) Z(I)", "PBE PBE PBES cancelled 57014 'stopped';"},
+        {">j2 >p3 1 2 C(BEGIN) 1 2 E(ERROR,40001,no_luck) Z(I)",
+         "PBE PBES ok 0; serialization 40001 'no luck';"},
+        {">j2 >p3 1 2 C(BEGIN) 1 2 C(COMMIT) E(ERROR,23503,late) Z(I)",
+         "PBE PBES ok 0; constraint 23503 'late';"},
+        // Its own batch only.
+        {">j2 >j0 >s >j1 >p3 1 2 C(BEGIN) E(ERROR,40001,no_luck) Z(E) E(ERROR,25P02,aborted) Z(E)",
+         "PBE PBE S PBE PBES ok 0; serialization 40001 'no luck' in; other 25P02 'aborted' in;"},
+        {">j2 >j0 >s >p1 E(ERROR,40001,no_luck) Z(I) 1 2 D(1) C(SELECT_1) Z(I)",
+         "PBE PBE S PBES serialization 40001 'no luck'; ok 1;"},
+        // A statement that the server forgot is made again, with others that were left out.
+        {">p0 1 2 C(SELECT_0) Z(I) >j0 >p1 E(ERROR,26000,gone) Z(I) >j0 >p1",
+         "PBES ok 0; BE PBES undefined 26000 'gone (does a pooler share its connections? Then use "
+         "--protocol extended or simple)'; CPBE PBES"},
+        {">j2 >j0 >p3 1 2 C(BEGIN) E(FATAL,57P01,ended) Z(E)",
+         "PBE PBE PBES ok 0; lost 57P01 'ended';"},
+        {">j2 >j0 >p3 1 2 C(BEGIN) close",
+         "PBE PBE PBES ok 0; lost  'server closed the connection unexpectedly';"},
+    };
+
+    (void)state;
+    hold(DB_PREPARED, rows, ARR_LEN(rows));
+}
+
+static void a_batch_that_cannot_be_breaks_the_wire(void **state)
+{
+    static const struct row rows[] = {
+        {">j2 >p3 1 2 C(BEGIN) Z(T)", "PBE PBES ok 0; " LOST_BY("an end without an answer")},
+        {">j2 >p3 1 2 Z(T)", "PBE PBES " LOST_BY("an end without an answer")},
+        {">j2 >p3 E(ERROR,40001,no_luck) C(BEGIN)", "PBE PBES " LOST_BY("a result after an error")},
+        {">j2 >s 1 2 C(BEGIN) Z(T) Z(T)",
+         "PBE S ok 0 in; " LOST_BY("a message Z that answers nothing")},
+        // The server would go on with the batch behind what was refused.
+        {">j0 >p3 1 2 H C(COPY_0)",
+         "PBE PBES lost  'COPY between client and server is not supported "
+         "in a workload';"},
+        {">j0 >p3 1 2 G", "PBE PBES lost  'COPY between client and server is not supported in a "
+                          "workload';"},
     };
 
     (void)state;
@@ -911,6 +998,9 @@ int main(void)
         cmocka_unit_test(the_end_of_a_session_is_told_with_its_reason),
         cmocka_unit_test(copy_is_refused_and_the_session_goes_on),
         cmocka_unit_test(several_open_requests_are_answered_in_order),
+        cmocka_unit_test(a_batch_is_answered_command_by_command),
+        cmocka_unit_test(an_error_in_a_batch_leaves_out_the_rest),
+        cmocka_unit_test(a_batch_that_cannot_be_breaks_the_wire),
         cmocka_unit_test(a_broken_protocol_breaks_the_wire),
         cmocka_unit_test(long_rows_are_counted_without_being_kept),
         cmocka_unit_test(a_wanted_row_has_a_bound_and_its_memory_is_given_back),
