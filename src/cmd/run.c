@@ -93,6 +93,7 @@ static void make_plan(struct run *run)
         .threads = (int)o->threads,
         .loop = o->trace ? "threads" : run_loops[o->loop], // the ring makes no calls to see
         .protocol = (enum db_protocol)o->protocol,
+        .pipeline_auto = o->pipeline == RUN_PIPELINE_AUTO,
         .time_ns = o->time_ns,
         .transactions = o->transactions,
         .rate_tps = o->rate_tps,
@@ -258,6 +259,10 @@ static void fill_record(struct run *run, int argc, char **argv)
     result->engine_version = mem_strdup(facts->version);
     opt_record(run_command.rows, &run->options, &result->options);
     host_record(&result->environment);
+    kvs_add(&result->environment, RESULT_PIPELINE,
+            run->plan.pipeline_auto             ? "auto"
+            : run->setup.workload->has_pipeline ? "script"
+                                                : "none");
     if (run->doubts.data)
         storage_record(&run->data, "data", &result->environment);
     else
@@ -446,7 +451,9 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
     };
     const struct loop_ops *loops[LOOPS_MAX];
     if (setup_open(&run->setup, &run->wish, err) < 0 ||
-        loop_choose(run->setup.target, run_loops[o->loop], loops, err) < 0 ||
+        run_options_check_pipeline(o, run->setup.workload, run->setup.target, err) < 0 ||
+        loop_choose(run->setup.target, run_loops[o->loop],
+                    run_options_pipelines(o, run->setup.workload), loops, err) < 0 ||
         setup_check_run(&run->setup, &run->wish, err) < 0 ||
         store_open(&run->store, o->store, STORE_WRITE, err) < 0)
         return -1;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 
 static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
+static const char *const pipelines[] = {"none", "auto", NULL};
 static const char *const arrivals[] = {"poisson", "even", NULL};
 const char *const run_loops[] = {"auto", "ring-uring", "ring-epoll", "threads", NULL};
 
@@ -133,6 +134,8 @@ static const struct opt_row rows[] = {
      .print = print_seed, .help = "makes random choices repeatable"},
     {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
      .help = "what drives the clients: auto, ring-uring, ring-epoll, threads"},
+    {"pipeline", 0, OPT_CHOICE, AT(pipeline), "none", .choices = pipelines, .arg = "NAME",
+     .help = "auto: send the statements of BEGIN ... COMMIT together"},
 
     {"progress", 'P', OPT_DURATION, AT(progress_ns), NULL, 0, 86400, .arg = "DURATION",
      .group = "Output", .unrecorded = true, .help = "print a line each so often"},
@@ -254,5 +257,39 @@ int run_options_check(struct run_options *options, int n_args, char **args, stru
     if (options->warmup.kind == PLAN_WARMUP_FIXED && options->time_ns &&
         options->warmup.ns >= options->time_ns)
         return err_set(err, ERR_USAGE, "--warmup must be shorter than --time");
+    return 0;
+}
+
+bool run_options_pipelines(const struct run_options *options, const struct workload *workload)
+{
+    return options->pipeline == RUN_PIPELINE_AUTO || workload->has_pipeline;
+}
+
+// What is to be left away: the option, or the sections of the script, which work without it.
+int run_options_check_pipeline(const struct run_options *options, const struct workload *workload,
+                               const struct db_target *target, struct err *err)
+{
+    bool is_auto = options->pipeline == RUN_PIPELINE_AUTO;
+    const char *what = is_auto ? "--pipeline auto" : "\\startpipeline in the script";
+    const char *remedy = is_auto ? "--pipeline" : "the script's \\startpipeline and \\endpipeline";
+    const char *in_the_way = NULL;
+
+    if (!run_options_pipelines(options, workload))
+        return 0;
+    if (options->protocol == DB_SIMPLE)
+        in_the_way = "--protocol simple";
+    else if (options->trace)
+        in_the_way = "--trace";
+    else if (strcmp(run_loops[options->loop], "threads") == 0)
+        in_the_way = "--loop threads";
+    if (in_the_way)
+        return err_set(err, ERR_USAGE,
+                       "%s cannot be had with %s, which waits for every answer: leave one away",
+                       what, in_the_way);
+    if (!(db_caps(target) & DB_CAP_PIPELINE))
+        return err_set(err, ERR_USAGE,
+                       "%s: the engine %s answers one statement before it is sent the next; leave "
+                       "%s away",
+                       what, db_engine(target), remedy);
     return 0;
 }

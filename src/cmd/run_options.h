@@ -19,7 +19,7 @@ struct run_seed {
 
 struct run_options {
     int64_t clients, threads, time_ns, transactions, scale;
-    int protocol, arrival, loop;
+    int protocol, arrival, loop, pipeline;
     double rate_tps;
     int64_t think_ns;
     struct run_warmup warmup;
@@ -33,5 +33,13 @@ struct run_options {
 extern const struct opt_command run_command;
 extern const char *const run_loops[]; // names by the index in run_options.loop
 
+enum { RUN_PIPELINE_NONE, RUN_PIPELINE_AUTO }; // run_options.pipeline
+
 // What rows cannot check alone: --time with --transactions, a FILE with a workload, ...
 int run_options_check(struct run_options *options, int n_args, char **args, struct err *err);
+
+// Whether statements are sent together in this run, and whether that can be. ERR_USAGE says what is
+// in the way.
+bool run_options_pipelines(const struct run_options *options, const struct workload *workload);
+int run_options_check_pipeline(const struct run_options *options, const struct workload *workload,
+                               const struct db_target *target, struct err *err);

@@ -3,8 +3,10 @@
 #include "load/client.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "load/client_internal.h"
 
 #define RECONNECT_FIRST_NS (50 * NS_PER_MS)
@@ -23,6 +25,8 @@ void client_init(struct client *c, int id, struct shared *shared, struct recorde
         .id = id,
         .state = CLIENT_CONNECTING,
     };
+    if (plan_pipelines(shared->plan))
+        c->pipeline = mem_calloc(1, sizeof(*c->pipeline));
     rng_init(&c->choice, seed, (uint64_t)id, RNG_CHOICE);
     rng_init(&c->think, seed, (uint64_t)id, RNG_THINK);
     rng_init(&c->backoff, seed, (uint64_t)id, RNG_BACKOFF);
@@ -31,7 +35,9 @@ void client_init(struct client *c, int id, struct shared *shared, struct recorde
 void client_release(struct client *c)
 {
     vm_free(c->vm);
+    free(c->pipeline);
     c->vm = NULL;
+    c->pipeline = NULL;
 }
 
 static bool is_over(const struct client *c, int64_t now_ns)
@@ -78,9 +84,8 @@ static enum client_ask give_up(struct client *c, enum db_class class, int64_t no
     return end(c, CLIENT_GAVE_UP, now_ns);
 }
 
-// The run had to end in the middle of a transaction. The session is not used any more: closing it
-// rolls back what is open.
-static enum client_ask cut_short(struct client *c, int64_t now_ns)
+// The session is not used any more: closing it rolls back what is open.
+enum client_ask client_cut_short(struct client *c, int64_t now_ns)
 {
     c->counts.in_flight++;
     return end(c, CLIENT_TIME_IS_UP, now_ns);
@@ -109,6 +114,8 @@ static void begin_try(struct client *c)
 {
     c->may_be_committed = c->is_committed = false;
     c->trouble = DB_OK;
+    if (c->pipeline)
+        pipeline_clear(c->pipeline);
     c->state = CLIENT_SCRIPT;
 }
 
@@ -153,12 +160,12 @@ static enum client_ask state_arrival(struct client *c, int64_t now_ns)
     return begin(c, c->planned_ns, now_ns);
 }
 
-static enum client_ask state_script(struct client *c, int64_t now_ns)
+enum client_ask client_heed(struct client *c, enum vm_want want, int64_t now_ns)
 {
-    switch (vm_run(c->vm, &c->step)) {
+    switch (want) {
     case VM_SQL:
         if (is_cut(c, now_ns))
-            return cut_short(c, now_ns);
+            return client_cut_short(c, now_ns);
         c->is_durable = client_is_durable(c, c->step.statement->kind);
         c->may_be_committed |= c->is_durable;
         c->counts.statements++;
@@ -173,15 +180,24 @@ static enum client_ask state_script(struct client *c, int64_t now_ns)
     case VM_ERROR:
         client_script_failed(c, c->step.error, now_ns);
         return CLIENT_GO_ON;
+    case VM_PIPELINE: // for pipeline.c
+        break;
     }
     assert(!"a want of the virtual machine");
     return CLIENT_GO_ON;
 }
 
+static enum client_ask state_script(struct client *c, int64_t now_ns)
+{
+    enum vm_want want = vm_run(c->vm, &c->step);
+
+    return c->pipeline ? client_pipe(c, want, now_ns) : client_heed(c, want, now_ns);
+}
+
 static enum client_ask state_sleep(struct client *c, int64_t now_ns)
 {
     if (is_cut(c, now_ns))
-        return cut_short(c, now_ns);
+        return client_cut_short(c, now_ns);
     if (now_ns < c->wake_ns)
         return ask_wait(c, earlier(c->wake_ns, shared_cut_ns(c->shared)), false);
     return go(c, CLIENT_SCRIPT);
@@ -274,19 +290,14 @@ static enum client_ask state_reported(struct client *c, int64_t now_ns)
 typedef enum client_ask state_fn(struct client *c, int64_t now_ns);
 
 static state_fn *const states[CLIENT_STATES] = {
-    [CLIENT_READY] = state_ready,
-    [CLIENT_ARRIVAL] = state_arrival,
-    [CLIENT_SCRIPT] = state_script,
-    [CLIENT_ANSWER] = state_reported,
-    [CLIENT_SLEEP] = state_sleep,
-    [CLIENT_UNDO] = state_undo,
-    [CLIENT_UNDO_ANSWER] = state_reported,
-    [CLIENT_BACKOFF] = state_backoff,
-    [CLIENT_AFTER] = state_after,
-    [CLIENT_THINK] = state_think,
-    [CLIENT_CONNECT] = state_connect,
-    [CLIENT_CONNECTING] = state_reported,
-    [CLIENT_CONNECT_WAIT] = state_connect_wait,
+    [CLIENT_READY] = state_ready,         [CLIENT_ARRIVAL] = state_arrival,
+    [CLIENT_SCRIPT] = state_script,       [CLIENT_ANSWER] = state_reported,
+    [CLIENT_FLUSH] = client_state_flush,  [CLIENT_PIPELINE] = state_reported,
+    [CLIENT_HEED] = client_state_heed,    [CLIENT_SLEEP] = state_sleep,
+    [CLIENT_UNDO] = state_undo,           [CLIENT_UNDO_ANSWER] = state_reported,
+    [CLIENT_BACKOFF] = state_backoff,     [CLIENT_AFTER] = state_after,
+    [CLIENT_THINK] = state_think,         [CLIENT_CONNECT] = state_connect,
+    [CLIENT_CONNECTING] = state_reported, [CLIENT_CONNECT_WAIT] = state_connect_wait,
     [CLIENT_ENDED] = state_ended,
 };
 
@@ -348,8 +359,8 @@ void client_abandon(struct client *c, int64_t now_ns)
     if (c->state == CLIENT_UNDO_ANSWER) {
         client_count(c, TXLOG_FAILED, now_ns);
         (void)end(c, CLIENT_TIME_IS_UP, now_ns);
-    } else if (c->state == CLIENT_ANSWER) {
-        (void)cut_short(c, now_ns);
+    } else if (c->state == CLIENT_ANSWER || c->state == CLIENT_PIPELINE) {
+        (void)client_cut_short(c, now_ns);
     } else {
         (void)end(c, CLIENT_TIME_IS_UP, now_ns);
     }

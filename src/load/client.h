@@ -13,6 +13,7 @@
 //   failed     certainly not committed as a whole: an error, max_tries used up, or a connection
 //              lost before anything could have been committed
 //   unknown    the connection was lost after a COMMIT, or a write that commits by itself, was sent
+//              (in a pipeline: with everything before it)
 //   in_flight  given up because the run had to end
 // A try that failed by serialization, deadlock or a lock wait is repeated with the same random
 // values (vm_retry), unless a part of it has been committed already.
@@ -22,19 +23,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "load/pipeline.h"
 #include "load/recorder.h"
 #include "load/shared.h"
 #include "load/txlog.h"
 #include "workload/vm.h"
 
 enum client_state {
-    CLIENT_READY,   // between transactions -> ARRIVAL, SCRIPT, ENDED
-    CLIENT_ARRIVAL, // open loop: waits for the planned start it took -> SCRIPT, ENDED
-    CLIENT_SCRIPT,  // the script computes -> ANSWER, SLEEP, UNDO, AFTER, ENDED (cut)
-    CLIENT_ANSWER,  // a statement is with the server; left by client_answered -> SCRIPT,
-                    // UNDO, BACKOFF, AFTER
-    CLIENT_SLEEP,   // \sleep in a transaction -> SCRIPT, ENDED (cut)
-    CLIENT_UNDO,    // a try failed inside a transaction: ROLLBACK goes out -> UNDO_ANSWER, AFTER
+    CLIENT_READY,    // between transactions -> ARRIVAL, SCRIPT, ENDED
+    CLIENT_ARRIVAL,  // open loop: waits for the planned start it took -> SCRIPT, ENDED
+    CLIENT_SCRIPT,   // the script computes -> ANSWER, FLUSH, PIPELINE, SLEEP, UNDO, AFTER, ENDED
+                     // (cut)
+    CLIENT_ANSWER,   // a statement is with the server; left by client_answered -> SCRIPT,
+                     // UNDO, BACKOFF, AFTER
+    CLIENT_FLUSH,    // statements are joined (load/pipeline.h) and go out -> PIPELINE
+    CLIENT_PIPELINE, // they are with the server; left by client_answered when all are answered, or
+                     // the session is lost -> HEED, SCRIPT, UNDO, BACKOFF, AFTER, READY
+    CLIENT_HEED,     // what the script wanted before they went out -> as SCRIPT
+    CLIENT_SLEEP,    // \sleep in a transaction -> SCRIPT, ENDED (cut)
+    CLIENT_UNDO,     // a try failed inside a transaction: ROLLBACK goes out -> UNDO_ANSWER, AFTER
     CLIENT_UNDO_ANSWER,  // left by client_answered -> BACKOFF, AFTER
     CLIENT_BACKOFF,      // a short pause before the same transaction's next try -> SCRIPT, AFTER
     CLIENT_AFTER,        // a transaction was counted -> THINK, READY, CONNECT, ENDED (gave up)
@@ -51,10 +58,19 @@ enum client_ask {
     ASK_CONNECT,  // close the session if there is one, open one; report connected or refused
     ASK_EXECUTE,  // call client_sending, execute step.statement; report answered
     ASK_QUERY,    // call client_sending, run the text `query`; report answered
-    ASK_WAIT,     // nothing to do before until_ns
-    ASK_NEXT,     // a transaction was counted: a moment for housekeeping, then step again
-    ASK_END,      // nothing more, now or later; the session may be closed
+    // Where there is a pipeline, which needs a wire codec:
+    ASK_JOIN,      // encode step.statement as a part of a batch, and step again
+    ASK_END_BATCH, // encode the batch's end, and step again
+    ASK_FLUSH,     // call client_sending, send what was joined; report answered for each
+    ASK_WAIT,      // nothing to do before until_ns
+    ASK_NEXT,      // a transaction was counted: a moment for housekeeping, then step again
+    ASK_END,       // nothing more, now or later; the session may be closed
 };
+
+// What ASK_EXECUTE encodes follows what was joined (client_is_joined), ends the batch, and goes out
+// with it. As long as client_awaits says so after client_answered, more answers are due: of those
+// that the server left out there are none. A statement that cannot be joined is reported at once,
+// as a lost session, and what was joined before is dropped.
 
 enum client_end {
     CLIENT_RUNS,
@@ -80,6 +96,7 @@ struct client {
     struct recorder *recorder;
     struct txlog_buffer *log;
     struct vm *vm;
+    struct pipeline *pipeline; // NULL: every statement is answered before the next one
     int id;
     enum client_state state;
 
@@ -133,7 +150,27 @@ static inline void client_sending(struct client *c, int64_t now_ns)
     c->sent_ns = now_ns;
 }
 
-// The row of a good answer to a statement with step.want_row: before client_answered.
+// The request asked for belongs to a batch that others have begun, of which nothing was sent.
+static inline bool client_is_joined(const struct client *c)
+{
+    return c->pipeline && c->pipeline->n > 1;
+}
+
+static inline bool client_awaits(const struct client *c)
+{
+    return c->state == CLIENT_PIPELINE;
+}
+
+// Whether the answer that comes next, if it is good, is that to a statement with step.want_row: in
+// a pipeline only the last one can be.
+static inline bool client_wants_row(const struct client *c)
+{
+    return c->step.want_row &&
+           (c->state == CLIENT_ANSWER || (c->state == CLIENT_PIPELINE && !c->pipeline->has_want &&
+                                          c->pipeline->next == c->pipeline->n - 1));
+}
+
+// The row of such an answer: before client_answered.
 void client_take_row(struct client *c, int64_t rows, int n_columns);
 void client_take_column(struct client *c, const char *name, struct db_value value);
 

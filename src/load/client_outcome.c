@@ -117,7 +117,7 @@ static void retry_or_fail(struct client *c, int64_t now_ns)
     c->state = CLIENT_BACKOFF;
 }
 
-static void fail_try(struct client *c, enum db_class class, int64_t now_ns)
+void client_fail_try(struct client *c, enum db_class class, int64_t now_ns)
 {
     c->trouble = class;
     if (c->in_transaction || c->locked)
@@ -130,7 +130,7 @@ void client_script_failed(struct client *c, const char *error, int64_t now_ns)
 {
     client_count_error(c, DB_OTHER, NULL, NULL, now_ns);
     shared_reason_text(c->shared, DB_OTHER, error);
-    fail_try(c, DB_OTHER, now_ns);
+    client_fail_try(c, DB_OTHER, now_ns);
 }
 
 void client_script_ended(struct client *c, int64_t now_ns)
@@ -141,13 +141,13 @@ void client_script_ended(struct client *c, int64_t now_ns)
     }
     client_count_error(c, DB_OTHER, NULL, NULL, now_ns);
     shared_reason_text(c->shared, DB_OTHER, "the script ends inside a transaction: add COMMIT");
-    fail_try(c, DB_OTHER, now_ns);
+    client_fail_try(c, DB_OTHER, now_ns);
 }
 
 // ---- answers
 
-// The run has to end and this statement was given up by ourselves. CLIENT_READY ends the client.
-static void answer_cut(struct client *c, enum db_class class, int64_t now_ns)
+// CLIENT_READY ends the client.
+void client_answer_cut(struct client *c, enum db_class class, int64_t now_ns)
 {
     assert(now_ns >= shared_end_ns(c->shared));
     if (db_class_is_lost(class))
@@ -170,37 +170,63 @@ static void answer_to_undo(struct client *c, const struct db_result *result, int
     client_count(c, TXLOG_FAILED, now_ns);
 }
 
+void client_answer_lost(struct client *c, int statement, const struct db_result *result,
+                        int64_t now_ns)
+{
+    assert(db_class_is_lost(result->class));
+    if (now_ns >= shared_cut_ns(c->shared)) {
+        client_answer_cut(c, result->class, now_ns);
+        return;
+    }
+    client_count_error(c, result->class, &c->shared->workload->origins[statement], result, now_ns);
+    c->trouble = result->class;
+    client_session_lost(c, now_ns);
+    client_count(c, c->may_be_committed ? TXLOG_UNKNOWN : TXLOG_FAILED, now_ns);
+}
+
 static void answer_error(struct client *c, const struct db_result *result, int64_t now_ns)
 {
     const struct workload *w = c->shared->workload;
-    enum db_class class = result->class;
-    bool is_lost = db_class_is_lost(class);
+    int statement = c->step.statement->index;
 
-    if (now_ns >= shared_cut_ns(c->shared) && (is_lost || class == DB_CANCELLED)) {
-        answer_cut(c, class, now_ns);
+    if (db_class_is_lost(result->class)) {
+        client_answer_lost(c, statement, result, now_ns);
         return;
     }
-    client_count_error(c, class, &w->origins[c->step.statement->index], result, now_ns);
-    if (is_lost) {
-        c->trouble = class;
-        client_session_lost(c, now_ns);
-        client_count(c, c->may_be_committed ? TXLOG_UNKNOWN : TXLOG_FAILED, now_ns);
+    if (now_ns >= shared_cut_ns(c->shared) && result->class == DB_CANCELLED) {
+        client_answer_cut(c, result->class, now_ns);
         return;
     }
+    client_count_error(c, result->class, &w->origins[statement], result, now_ns);
     c->in_transaction = result->in_transaction;
-    fail_try(c, class, now_ns);
+    client_fail_try(c, result->class, now_ns);
 }
 
 void client_take_row(struct client *c, int64_t rows, int n_columns)
 {
-    assert(c->state == CLIENT_ANSWER && c->step.want_row);
+    assert(client_wants_row(c));
     (void)vm_take_row(c->vm, rows, n_columns); // the next vm_run tells what is wrong
 }
 
 void client_take_column(struct client *c, const char *name, struct db_value value)
 {
-    assert(c->state == CLIENT_ANSWER && c->step.want_row);
+    assert(client_wants_row(c));
     vm_take_column(c->vm, name, value);
+}
+
+void client_record_statement(struct client *c, int statement, const struct db_result *result,
+                             int64_t now_ns)
+{
+    assert(now_ns >= c->sent_ns);
+    recorder_statement(c->recorder, now_ns,
+                       &(struct recorder_statement){
+                           .index = statement,
+                           .ns = now_ns - c->sent_ns,
+                           .rows = result->rows,
+                           .lock_wait_ns = result->lock_wait_ns,
+                           .given_ns = result->given_delay_ns,
+                           .failed = result->class != DB_OK,
+                       });
 }
 
 void client_answered(struct client *c, const struct db_result *result, int64_t now_ns)
@@ -209,17 +235,13 @@ void client_answered(struct client *c, const struct db_result *result, int64_t n
         answer_to_undo(c, result, now_ns);
         return;
     }
-    assert(c->state == CLIENT_ANSWER && now_ns >= c->sent_ns);
+    if (c->pipeline && c->pipeline->n > 0) {
+        client_pipe_answered(c, result, now_ns);
+        return;
+    }
+    assert(c->state == CLIENT_ANSWER);
     enum db_kind kind = c->step.statement->kind;
-    recorder_statement(c->recorder, now_ns,
-                       &(struct recorder_statement){
-                           .index = c->step.statement->index,
-                           .ns = now_ns - c->sent_ns,
-                           .rows = result->rows,
-                           .lock_wait_ns = result->lock_wait_ns,
-                           .given_ns = result->given_delay_ns,
-                           .failed = result->class != DB_OK,
-                       });
+    client_record_statement(c, c->step.statement->index, result, now_ns);
     if (result->class != DB_OK) {
         answer_error(c, result, now_ns);
         return;

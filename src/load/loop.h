@@ -61,10 +61,11 @@ struct loop {
 };
 
 // The loops to try in turn for a target: the one that --loop names ("auto": every one that the
-// target's engine has, the fastest first). NULL-terminated, at most LOOPS_MAX. Negative with
-// ERR_ABSENT or ERR_USAGE when the named one is not for this engine.
+// target's engine has, the fastest first). Of those, only what can pipeline where statements are
+// sent together: the ring. NULL-terminated, at most LOOPS_MAX. Negative with ERR_ABSENT or
+// ERR_USAGE when the named one is not for this engine.
 #define LOOPS_MAX 4
-int loop_choose(const struct db_target *target, const char *name,
+int loop_choose(const struct db_target *target, const char *name, bool pipelines,
                 const struct loop_ops *ret[LOOPS_MAX], struct err *err);
 
 extern const struct loop_ops loop_ring_uring; // where liburing was there at build time

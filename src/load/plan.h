@@ -22,6 +22,7 @@ struct plan {
     int threads;      // of the ring; the threads loop has one per client
     const char *loop; // "auto" or a name (load/loop.h)
     enum db_protocol protocol;
+    bool pipeline_auto;   // statements of BEGIN ... COMMIT are sent together (load/pipeline.h)
     int64_t time_ns;      // 0: by transactions
     int64_t transactions; // per client; 0: by time
     double rate_tps;      // 0: closed loop
@@ -38,3 +39,9 @@ struct plan {
     bool statements;        // -r: the text shows statements (they are always recorded)
     int64_t progress_ns;    // -P; 0: the terminal's own progress line
 };
+
+// Whether clients have a pipeline: by the option, or for sections of scripts.
+static inline bool plan_pipelines(const struct plan *plan)
+{
+    return plan->pipeline_auto || plan->workload->has_pipeline;
+}

@@ -126,7 +126,41 @@ static bool is_lost(struct ring_client *rc)
     return true;
 }
 
+static void clear_result(struct ring_client *rc)
+{
+    memset(&rc->result, 0, offsetof(struct db_result, native));
+    rc->result.native[0] = rc->result.message[0] = '\0';
+}
+
+// A statement of a batch cannot be sent. The codec has those before it open: none will go out.
+static bool part_with_batch(struct ring_client *rc)
+{
+    rc->wire->broken = true;
+    rc->result.class = DB_LOST;
+    return false;
+}
+
 static bool execute(struct ring_client *rc)
+{
+    struct ring_worker *w = rc->worker;
+    const struct vm_step *step = &rc->client.step;
+    bool is_joined = client_is_joined(&rc->client);
+
+    client_sending(&rc->client, w->now_ns);
+    if (is_lost(rc))
+        return false;
+    clear_result(rc);
+    if (!is_joined)
+        str_clear(&w->out);
+    if (db_wire_encode(rc->wire, step->statement, step->params, step->want_row, &w->out,
+                       &rc->result) != DB_OK)
+        return is_joined ? part_with_batch(rc) : false;
+    send_bytes(rc, &w->out);
+    return rc->out = true;
+}
+
+// Into the scratch buffer: nobody else uses it before the batch goes out.
+static bool join(struct ring_client *rc)
 {
     struct ring_worker *w = rc->worker;
     const struct vm_step *step = &rc->client.step;
@@ -134,14 +168,22 @@ static bool execute(struct ring_client *rc)
     client_sending(&rc->client, w->now_ns);
     if (is_lost(rc))
         return false;
-    memset(&rc->result, 0, offsetof(struct db_result, native));
-    rc->result.native[0] = rc->result.message[0] = '\0';
-    str_clear(&w->out);
-    if (db_wire_encode(rc->wire, step->statement, step->params, step->want_row, &w->out,
-                       &rc->result) != DB_OK)
-        return false;
+    clear_result(rc);
+    if (!client_is_joined(&rc->client))
+        str_clear(&w->out);
+    if (rc->wire->codec->encode_joined(rc->wire, step->statement, step->params, &w->out,
+                                       &rc->result) != DB_OK)
+        return part_with_batch(rc);
+    return true;
+}
+
+static void flush(struct ring_client *rc)
+{
+    struct ring_worker *w = rc->worker;
+
+    client_sending(&rc->client, w->now_ns);
     send_bytes(rc, &w->out);
-    return rc->out = true;
+    rc->out = true;
 }
 
 static bool query(struct ring_client *rc)
@@ -191,6 +233,16 @@ static void drive(struct ring_client *rc)
                 return;
             client_answered(&rc->client, &rc->result, w->now_ns);
             break;
+        case ASK_JOIN:
+            if (!join(rc))
+                client_answered(&rc->client, &rc->result, w->now_ns);
+            break;
+        case ASK_END_BATCH:
+            rc->wire->codec->end_batch(rc->wire, &w->out);
+            break;
+        case ASK_FLUSH:
+            flush(rc);
+            return;
         case ASK_CONNECT:
             connect_anew(rc);
             return;
@@ -215,10 +267,8 @@ static void drive(struct ring_client *rc)
 static void answered(struct ring_client *rc)
 {
     struct ring_worker *w = rc->worker;
-    const struct vm_step *step = &rc->client.step;
 
-    rc->out = false;
-    if (rc->client.state == CLIENT_ANSWER && step->want_row && rc->result.class == DB_OK) {
+    if (rc->result.class == DB_OK && client_wants_row(&rc->client)) {
         int n = rc->result.rows > 0 ? rc->result.n_columns : 0;
         client_take_row(&rc->client, rc->result.rows, n);
         for (int i = 0; i < n; i++)
@@ -226,7 +276,9 @@ static void answered(struct ring_client *rc)
                                rc->wire->codec->row_value(rc->wire, i));
     }
     client_answered(&rc->client, &rc->result, w->now_ns);
-    drive(rc);
+    rc->out = client_awaits(&rc->client);
+    if (!rc->out)
+        drive(rc);
 }
 
 // The session is of no more use. What was out is answered; else the next request finds out.

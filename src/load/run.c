@@ -275,7 +275,8 @@ static int start_loop(struct run *run, struct err *err)
 {
     const struct loop_ops *loops[LOOPS_MAX];
 
-    if (loop_choose(run->plan->target, run->plan->loop, loops, err) < 0)
+    bool pipelines = plan_pipelines(run->plan);
+    if (loop_choose(run->plan->target, run->plan->loop, pipelines, loops, err) < 0)
         return -1;
     for (int i = 0; loops[i]; i++) {
         if (loops[i]->start(&run->loop, run->shared, &run->seconds, run->hooks->stop, err) == 0) {
@@ -287,6 +288,8 @@ static int start_loop(struct run *run, struct err *err)
         shared_release(run->shared); // as new for the next one
         shared_init(run->shared, run->plan);
     }
+    if (pipelines && err->kind == ERR_ABSENT)
+        return err_prefix(err, "statements are sent together by a ring loop only: ");
     return -1;
 }
 

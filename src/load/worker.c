@@ -182,6 +182,9 @@ static void drive(struct worker *w)
             break;
         case ASK_END:
             return;
+        case ASK_JOIN: // a pipeline keeps to loops that have a codec
+        case ASK_END_BATCH:
+        case ASK_FLUSH:
         case CLIENT_GO_ON:
             assert(!"an ask");
         }

@@ -242,6 +242,7 @@ static void add_identity(json_t *root, const struct result *r)
     json_object_set_new(root, "threads", json_integer(r->threads));
     json_object_set_new(root, "loop", text_or_null(r->loop));
     json_object_set_new(root, "protocol", text_or_null(r->protocol));
+    json_object_set_new(root, "pipeline", text_or_null(result_pipeline(r)));
     json_object_set_new(root, "seed", json_integer((json_int_t)r->seed));
     json_object_set_new(root, "rate_tps", r->rate_tps > 0 ? number(r->rate_tps) : json_null());
     json_object_set_new(root, "options", kvs_object(&r->options));

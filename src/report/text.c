@@ -120,7 +120,11 @@ static void add_counts(struct page *page)
         const char *name;
         bool (*words)(const struct result *r, struct str *out);
     } facts[] = {
-        {"errors", words_errors}, {"connections", words_outages}, {"client CPU", words_cpu}};
+        {"pipelined", words_pipeline},
+        {"errors", words_errors},
+        {"connections", words_outages},
+        {"client CPU", words_cpu},
+    };
     struct str words = STR_INIT;
 
     str_addc(&page->out, '\n');

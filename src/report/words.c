@@ -75,6 +75,20 @@ void words_counts(const struct result *r, struct str *out)
         str_addf(out, "; %s needed more than one try", units_format_count(c->retried, done));
 }
 
+bool words_pipeline(const struct result *r, struct str *out)
+{
+    const char *pipeline = result_pipeline(r);
+
+    if (strcmp(pipeline, "none") == 0)
+        return false;
+    str_addf(out,
+             "%s were sent together, without waiting for each answer: compare only with runs that "
+             "do the same",
+             strcmp(pipeline, "auto") == 0 ? "the statements of a transaction"
+                                           : "statements of the script's pipeline sections");
+    return true;
+}
+
 bool words_errors(const struct result *r, struct str *out)
 {
     char text[UNITS_MAX];

@@ -15,6 +15,9 @@ void words_setup(const struct result *r, struct str *out);
 // "82 331 done of 82 339 planned: 3 failed, 5 in flight; 12 needed more than one try"
 void words_counts(const struct result *r, struct str *out);
 
+// "statements were sent together, ..."; false when each waited for the answer before
+bool words_pipeline(const struct result *r, struct str *out);
+
 // "busy 14, deadlock 2"; false when there were none, as the next ones.
 bool words_errors(const struct result *r, struct str *out);
 

@@ -114,3 +114,10 @@ bool result_has_warning(const struct result *r, const char *id)
             return true;
     return false;
 }
+
+const char *result_pipeline(const struct result *result)
+{
+    const char *kept = kvs_get(&result->environment, RESULT_PIPELINE);
+
+    return kept ? kept : "none"; // before there were pipelines
+}

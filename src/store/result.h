@@ -135,4 +135,9 @@ void result_check(const struct result *result);
 
 void result_add_warning(struct result *result, const char *id, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+// How statements were sent, kept among the environment: "none" (each after the answer to the one
+// before), "auto" (--pipeline auto) or "script" (sections of its scripts).
+#define RESULT_PIPELINE "load.pipeline"
+const char *result_pipeline(const struct result *result);
+
 bool result_has_warning(const struct result *result, const char *id);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "workload/script.h"
+#include "workload/vm.h"
 
 // One \if block that is open while operations are emitted.
 struct branch {
@@ -27,6 +28,7 @@ struct linker {
     struct branch *branches;
     size_t n_branches;
     bool begins, commits; // in the present script
+    int pipeline;         // operation whose n_ahead is being counted; -1: none
 };
 
 // ---- names
@@ -181,6 +183,8 @@ static int link_sql(struct linker *l, const struct command *command, int number,
     *ARR_PUSH(w->statements, l->n_statements, l->cap_statements) = statement;
     *ARR_PUSH(w->origins, l->n_origins, l->cap_origins) = (struct statement_origin){
         .script = l->script, .line = command->place.line, .text = command->shown};
+    if (l->pipeline >= 0)
+        w->ops[l->pipeline].pipeline.n_ahead++;
     emit(l, OP_SQL, command, number)->sql =
         (struct op_sql){.statement = statement.index,
                         .first_param = first_param,
@@ -257,6 +261,17 @@ static void link_condition(struct linker *l, const struct command *command, int 
     }
 }
 
+static void link_pipeline(struct linker *l, const struct command *command, int number)
+{
+    enum vm_command what = command->code == COMMAND_STARTPIPELINE  ? VM_START_PIPELINE
+                           : command->code == COMMAND_SYNCPIPELINE ? VM_SYNC_PIPELINE
+                                                                   : VM_END_PIPELINE;
+
+    emit(l, OP_PIPELINE, command, number)->pipeline.command = (int)what;
+    l->pipeline = what == VM_END_PIPELINE ? -1 : (int)l->n_ops - 1;
+    l->w->has_pipeline = true;
+}
+
 static int link_command(struct linker *l, const struct command *command, int number,
                         struct err *err)
 {
@@ -274,8 +289,17 @@ static int link_command(struct linker *l, const struct command *command, int num
     }
     if (!is_live(l))
         return 0;
-    if (command->code == COMMAND_SQL)
+    switch (command->code) {
+    case COMMAND_SQL:
         return link_sql(l, command, number, err);
+    case COMMAND_STARTPIPELINE:
+    case COMMAND_SYNCPIPELINE:
+    case COMMAND_ENDPIPELINE:
+        link_pipeline(l, command, number);
+        return 0;
+    default:
+        break;
+    }
     struct expr expr = command->expr;
     expr_fold(l->c->pool, &expr, &l->c->symbols);
     op = emit(l, command->code == COMMAND_SET ? OP_SET : OP_SLEEP, command, number);
@@ -308,7 +332,7 @@ static int link_script(struct linker *l, int i, struct err *err)
 
 int link_program(struct compiler *compiler, struct workload *workload, struct err *err)
 {
-    struct linker l = {.c = compiler, .w = workload};
+    struct linker l = {.c = compiler, .w = workload, .pipeline = -1};
     int status = 0;
 
     mark_gset(compiler);

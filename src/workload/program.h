@@ -66,6 +66,7 @@ enum op_code {
     OP_SET,         // variable = value of expr
     OP_SQL,         // hand out a statement
     OP_SLEEP,       // wait expr times unit_ns
+    OP_PIPELINE,    // a section begins, goes on behind a sync, or ends
     OP_JUMP,        // to target
     OP_JUMP_UNLESS, // to target unless expr is true
 };
@@ -87,6 +88,10 @@ struct op {
         int variable;
         struct op_sql sql;
         int64_t unit_ns;
+        struct {
+            int command; // enum vm_command
+            int n_ahead; // statements of the section up to the next of these, at most
+        } pipeline;
         int target; // operation in workload.ops; always forward
     };
 };

@@ -34,6 +34,12 @@ struct script_parser {
 
     struct block *blocks;
     size_t n_blocks, cap_blocks;
+
+    // The pipeline section that is open.
+    bool in_section;
+    struct place section; // its begin
+    size_t section_block; // n_blocks then: it ends in the same branch
+    int n_unsynced;       // statements of its present batch
 };
 
 int compiler_fail(const struct compiler *compiler, const struct place *place, struct err *err,
@@ -153,10 +159,22 @@ static int add_join(struct script_parser *p, const struct token *token, struct e
     return 0;
 }
 
+// A batch goes out whole, and thousands of clients have room for one each.
+static int count_joined(struct script_parser *p, struct err *err)
+{
+    if (!p->in_section || ++p->n_unsynced <= DB_PIPELINE_MAX)
+        return 0;
+    return compiler_fail(p->c, &p->start, err,
+                         "more than %d statements in one batch of a pipeline section; write "
+                         "\\syncpipeline between them",
+                         DB_PIPELINE_MAX);
+}
+
 // Makes a command of what was collected, unless it is blank: then it is dropped.
-static void finish_statement(struct script_parser *p)
+static int finish_statement(struct script_parser *p, struct err *err)
 {
     struct compiler *c = p->c;
+    int status = 0;
 
     while (p->text.len > 0 && is_space(p->text.buf[p->text.len - 1]))
         p->text.buf[--p->text.len] = '\0';
@@ -171,11 +189,13 @@ static void finish_statement(struct script_parser *p)
                              .n_parts = (int)(c->n_parts - p->first_part),
                              .shown = pool_text(c->pool, p->shown.buf, p->shown.len),
                              .join = p->join};
+        status = count_joined(p, err);
     }
     p->first_part = c->n_parts;
     str_clear(&p->shown);
     p->has_words = false;
     p->join = (struct place){0};
+    return status;
 }
 
 // ---- meta-commands
@@ -243,6 +263,10 @@ static int parse_sleep(struct script_parser *p, struct command *command, struct 
 
     command->code = COMMAND_SLEEP;
     command->unit_ns = NS_PER_S;
+    if (p->in_section)
+        return compiler_fail(p->c, &command->place, err,
+                             "\\sleep is not allowed in a pipeline section, of which nothing is "
+                             "sent before its end; write it before \\startpipeline");
     lexer_next_word(&p->lexer, &word);
     lexer_next_word(&p->lexer, &unit);
     if (word.kind == LEX_EOL)
@@ -292,6 +316,13 @@ static struct block *open_block(struct script_parser *p, const struct command *c
         compiler_fail(p->c, &command->place, err, "\\%s without an \\if before it", name);
         return NULL;
     }
+    if (p->in_section && p->section_block == p->n_blocks) {
+        compiler_fail(p->c, &command->place, err,
+                      "\\%s inside the pipeline section that began in line %d; write \\endpipeline "
+                      "before it",
+                      name, p->section.line);
+        return NULL;
+    }
     struct block *block = &p->blocks[p->n_blocks - 1];
     if (block->has_else && strcmp(name, "endif") != 0) {
         compiler_fail(p->c, &command->place, err, "\\%s after \\else; \\else must come last", name);
@@ -326,14 +357,71 @@ static int parse_endif(struct script_parser *p, struct command *command, struct 
     return parse_end(p, "endif", err);
 }
 
+static int parse_startpipeline(struct script_parser *p, struct command *command, struct err *err)
+{
+    command->code = COMMAND_STARTPIPELINE;
+    if (p->c->options->protocol == DB_SIMPLE)
+        return compiler_fail(p->c, &command->place, err,
+                             "a pipeline needs the protocol extended or prepared; leave "
+                             "--protocol simple away");
+    if (p->in_section)
+        return compiler_fail(p->c, &command->place, err,
+                             "\\startpipeline inside the pipeline section that began in line %d",
+                             p->section.line);
+    p->in_section = true;
+    p->section = command->place;
+    p->section_block = p->n_blocks;
+    p->n_unsynced = 0;
+    return parse_end(p, "startpipeline", err);
+}
+
+// \syncpipeline or \endpipeline.
+static int parse_in_section(struct script_parser *p, struct command *command, const char *name,
+                            struct err *err)
+{
+    if (!p->in_section)
+        return compiler_fail(p->c, &command->place, err, "\\%s without a \\startpipeline before it",
+                             name);
+    if (p->section_block != p->n_blocks)
+        return compiler_fail(p->c, &command->place, err,
+                             "\\%s in another \\if block than its \\startpipeline in line %d", name,
+                             p->section.line);
+    p->n_unsynced = 0;
+    return parse_end(p, name, err);
+}
+
+static int parse_syncpipeline(struct script_parser *p, struct command *command, struct err *err)
+{
+    command->code = COMMAND_SYNCPIPELINE;
+    return parse_in_section(p, command, "syncpipeline", err);
+}
+
+static int parse_endpipeline(struct script_parser *p, struct command *command, struct err *err)
+{
+    command->code = COMMAND_ENDPIPELINE;
+    if (parse_in_section(p, command, "endpipeline", err) < 0)
+        return -1;
+    p->in_section = false;
+    return 0;
+}
+
 static const struct meta {
     const char *name;
     meta_fn *parse; // NULL: pgbench has it, prony does not yet
 } metas[] = {
-    {"set", parse_set},    {"sleep", parse_sleep}, {"if", parse_if},        {"elif", parse_elif},
-    {"else", parse_else},  {"endif", parse_endif}, {"gset", NULL},          {"aset", NULL},
-    {"shell", NULL},       {"setshell", NULL},     {"startpipeline", NULL}, {"syncpipeline", NULL},
-    {"endpipeline", NULL},
+    {"set", parse_set},
+    {"sleep", parse_sleep},
+    {"if", parse_if},
+    {"elif", parse_elif},
+    {"else", parse_else},
+    {"endif", parse_endif},
+    {"gset", NULL},
+    {"aset", NULL},
+    {"shell", NULL},
+    {"setshell", NULL},
+    {"startpipeline", parse_startpipeline},
+    {"syncpipeline", parse_syncpipeline},
+    {"endpipeline", parse_endpipeline},
 };
 
 // \gset [prefix] belongs to the statement before it.
@@ -347,6 +435,10 @@ static int parse_gset(struct script_parser *p, const struct token *meta, struct 
     if (!last || last->code != COMMAND_SQL || last->gset)
         return lexer_fail(&p->lexer, meta->offset, err,
                           "\\gset must follow the statement whose row it stores");
+    if (p->in_section)
+        return lexer_fail(&p->lexer, meta->offset, err,
+                          "\\gset is not allowed in a pipeline section, where no row is there yet; "
+                          "write \\endpipeline before its statement");
     lexer_next_word(&p->lexer, &prefix);
     if (prefix.kind == LEX_WORD && !lex_is_name(prefix.s, prefix.len))
         return lexer_fail(&p->lexer, prefix.offset, err,
@@ -374,7 +466,7 @@ static int fail_meta(struct script_parser *p, const struct token *meta, struct e
                           "unknown meta-command \\%s, did you mean \\%s?", typed, near);
     return lexer_fail(&p->lexer, meta->offset, err,
                       "unknown meta-command \\%s; there are \\set, \\sleep, \\if, \\elif, \\else, "
-                      "\\endif and \\gset",
+                      "\\endif, \\gset, \\startpipeline, \\syncpipeline and \\endpipeline",
                       typed);
 }
 
@@ -421,12 +513,10 @@ static int parse_token(struct script_parser *p, const struct token *token, struc
     case LEX_JOIN:
         return add_join(p, token, err);
     case LEX_META:
-        finish_statement(p);
-        return parse_meta(p, token, err);
+        return finish_statement(p, err) < 0 ? -1 : parse_meta(p, token, err);
     case LEX_SEMICOLON:
     case LEX_EOF:
-        finish_statement(p);
-        return 0;
+        return finish_statement(p, err);
     default:
         assert(!"a token of another language");
         return -1;
@@ -455,6 +545,9 @@ int script_parse(struct compiler *compiler, int i, struct err *err)
     if (status == 0 && p.n_blocks > 0)
         status = compiler_fail(compiler, &p.blocks[p.n_blocks - 1].place, err,
                                "\\if without an \\endif after it");
+    if (status == 0 && p.in_section)
+        status = compiler_fail(compiler, &p.section, err,
+                               "\\startpipeline without an \\endpipeline after it");
     source->first_command = (int)p.first_command;
     source->n_commands = (int)(compiler->n_commands - p.first_command);
     if (status == 0 && source->n_commands == 0)

@@ -27,6 +27,9 @@ enum command_code {
     COMMAND_ELIF,
     COMMAND_ELSE,
     COMMAND_ENDIF,
+    COMMAND_STARTPIPELINE,
+    COMMAND_SYNCPIPELINE,
+    COMMAND_ENDPIPELINE,
 };
 
 struct command {

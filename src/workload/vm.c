@@ -280,6 +280,10 @@ enum vm_want vm_run(struct vm *vm, struct vm_step *step)
             if (run_sql(vm, step) < 0)
                 return fail(vm, step);
             return VM_SQL;
+        case OP_PIPELINE:
+            step->command = (enum vm_command)vm->op->pipeline.command;
+            step->n_ahead = vm->op->pipeline.n_ahead;
+            return VM_PIPELINE;
         case OP_SLEEP:
             if (run_sleep(vm, step) < 0)
                 return fail(vm, step);

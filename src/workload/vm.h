@@ -15,18 +15,23 @@
 #include "workload/workload.h"
 
 enum vm_want {
-    VM_SQL,   // execute step.statement with step.params, then call vm_run again
-    VM_SLEEP, // wait step.sleep_ns, then call vm_run again
-    VM_END,   // the pass is complete
+    VM_SQL,      // execute step.statement with step.params, then call vm_run again
+    VM_SLEEP,    // wait step.sleep_ns, then call vm_run again
+    VM_PIPELINE, // step.command; what is sent after it in a section needs no answer before
+    VM_END,      // the pass is complete
     VM_ERROR, // the script failed (division by zero, no row for \gset, ...): step.error says where
               // and why; the pass is over
 };
+
+enum vm_command { VM_START_PIPELINE, VM_SYNC_PIPELINE, VM_END_PIPELINE };
 
 struct vm_step {
     const struct db_statement *statement;
     const struct db_value *params; // valid until the next vm_run
     bool want_row;                 // \gset: deliver the row with vm_take_row before vm_run
     int64_t sleep_ns;              // 0 or more
+    enum vm_command command;       // VM_PIPELINE
+    int n_ahead;                   // likewise: statements that may come before the next of these
     const char *error;             // "pay.sql:12: division by zero"; valid until the next vm_run
 };
 

@@ -50,6 +50,7 @@ struct workload {
     struct db_value *initial; // starting values by variable (DB_NULL and unset[i] when undefined)
     bool *unset;
     bool has_explicit_transaction; // some script begins and commits by itself
+    bool has_pipeline;             // some script has a pipeline section that can be reached
     const struct schema *schema;   // tables this built-in needs; NULL for files
     int64_t scale;
     workload_debug_fn *debug;

@@ -23,19 +23,28 @@
 #include "load/shared.h"
 
 #define SIM_SCRIPTS_MAX 4
-#define SIM_STEPS_MAX   16
+#define SIM_STEPS_MAX   100
 
 // One step of a script. SQL steps are the statements, numbered in order over all scripts.
 struct sim_step {
     enum vm_want want;
     enum db_kind kind;
     int64_t sleep_ns;
+    bool want_row;
+    enum vm_command command; // VM_PIPELINE
 };
 
 // What the server answers, and after how long.
 struct sim_answer {
     enum db_class class;
     int64_t after_ns;
+};
+
+// What a client has joined, and then sent in one piece.
+struct sim_queue {
+    int n, next;
+    int statements[DB_PIPELINE_MAX];
+    bool last[DB_PIPELINE_MAX]; // of its batch
 };
 
 struct sim;
@@ -60,11 +69,14 @@ struct sim {
     struct recorder recorder; // one worker with all clients
     struct client *clients;
     bool *in_transaction; // at the server, by client
+    bool *aborted;        // likewise: inside a transaction that failed
+    struct sim_queue *queues;
     int64_t *due_ns;
     enum client_ask *asked;
     struct sim_answer *answers;
     int64_t start_ns;
     int64_t executed, retried; // calls of vm_retry
+    int64_t sent, rows_taken;  // pieces that were sent
     struct result *result;
 };
 
@@ -122,6 +134,10 @@ enum vm_want vm_run(struct vm *vm, struct vm_step *step)
     vm->at++;
     memset(step, 0, sizeof(*step));
     step->statement = &sim->statements[statement];
+    step->want_row = now->want_row;
+    step->command = now->command;
+    for (const struct sim_step *s = now + 1; s->want != VM_PIPELINE && s->want != VM_END; s++)
+        step->n_ahead += s->want == VM_SQL;
     step->sleep_ns = now->sleep_ns;
     step->error = "script:1: division by zero";
     return now->want;
@@ -129,7 +145,7 @@ enum vm_want vm_run(struct vm *vm, struct vm_step *step)
 
 int vm_take_row(struct vm *vm, int64_t rows, int n_columns)
 {
-    (void)vm;
+    ((struct sim *)vm->sim)->rows_taken++;
     (void)rows;
     (void)n_columns;
     return 0;
@@ -201,54 +217,126 @@ static inline struct sim_answer sim_connect(struct sim *sim, int client, int64_t
     return sim->connect(sim, client, 0, now_ns);
 }
 
-// Asks the server; the answer is delivered later.
+// The statement that the server executes now; -1: the undo query.
+static inline int sim_present(const struct sim *sim, int i)
+{
+    const struct sim_queue *q = &sim->queues[i];
+
+    if (sim->asked[i] == ASK_QUERY)
+        return -1;
+    return q->n > 0 ? q->statements[q->next] : sim->clients[i].step.statement->index;
+}
+
+// The server begins with the next statement; the answer is delivered later.
+static inline void sim_begin(struct sim *sim, int i, int64_t now_ns)
+{
+    int statement = sim_present(sim, i);
+
+    sim->executed++;
+    if (sim->aborted[i] && statement >= 0) { // COMMIT is answered well, and rolls back
+        enum db_kind kind = sim->statements[statement].kind;
+        bool ends = kind == DB_KIND_COMMIT || kind == DB_KIND_ROLLBACK;
+        sim->answers[i] = (struct sim_answer){ends ? DB_OK : DB_OTHER, 0};
+    } else {
+        sim->answers[i] = sim->execute(sim, i, statement, now_ns);
+    }
+    sim->due_ns[i] = now_ns + sim->answers[i].after_ns;
+}
+
 static inline void sim_send(struct sim *sim, int i, int64_t now_ns)
 {
-    struct client *c = &sim->clients[i];
+    client_sending(&sim->clients[i], now_ns);
+    sim->sent++;
+    sim_begin(sim, i, now_ns);
+}
 
-    client_sending(c, now_ns);
-    sim->executed++;
-    int statement = sim->asked[i] == ASK_QUERY ? -1 : c->step.statement->index;
-    sim->answers[i] = sim->execute(sim, i, statement, now_ns);
-    sim->due_ns[i] = now_ns + sim->answers[i].after_ns;
+// Only what stands inside BEGIN ... COMMIT is joined, unless a script says so.
+static inline void sim_join(struct sim *sim, int i, bool is_last)
+{
+    struct client *c = &sim->clients[i];
+    struct sim_queue *q = &sim->queues[i];
+    bool in_block = sim->in_transaction[i];
+
+    assert_true(q->n < DB_PIPELINE_MAX && q->next == 0);
+    for (int k = 0; k < q->n; k++) {
+        enum db_kind kind = sim->statements[q->statements[k]].kind;
+        in_block = kind == DB_KIND_BEGIN ||
+                   (in_block && kind != DB_KIND_COMMIT && kind != DB_KIND_ROLLBACK);
+    }
+    assert_true(in_block || c->step.statement->kind == DB_KIND_BEGIN || c->pipeline->in_section);
+    assert_true(is_last || !c->step.want_row);
+    assert_int_equal(client_is_joined(c), q->n > 0);
+    q->statements[q->n] = c->step.statement->index;
+    q->last[q->n++] = is_last;
 }
 
 // What the statement does to the session at the server.
 static inline void sim_apply(struct sim *sim, int i, struct db_result *result)
 {
-    struct client *c = &sim->clients[i];
+    int statement = sim_present(sim, i);
 
     if (result->class == DB_LOST) {
-        sim->in_transaction[i] = false;
-    } else if (sim->asked[i] == ASK_QUERY) {
+        sim->in_transaction[i] = sim->aborted[i] = false;
+    } else if (statement < 0) {
         sim->in_transaction[i] = sim->in_transaction[i] && result->class != DB_OK;
-    } else if (result->class == DB_OK) {
-        enum db_kind kind = c->step.statement->kind;
+        sim->aborted[i] = sim->aborted[i] && sim->in_transaction[i];
+    } else if (result->class != DB_OK) {
+        sim->aborted[i] = sim->in_transaction[i];
+    } else {
+        enum db_kind kind = sim->statements[statement].kind;
         if (kind == DB_KIND_BEGIN)
             sim->in_transaction[i] = (sim->shared.caps & DB_CAP_TRANSACTIONS) != 0;
         if (kind == DB_KIND_COMMIT || kind == DB_KIND_ROLLBACK)
-            sim->in_transaction[i] = false;
+            sim->in_transaction[i] = sim->aborted[i] = false;
     }
     result->in_transaction = sim->in_transaction[i];
 }
 
-static inline void sim_deliver(struct sim *sim, int i, int64_t now_ns)
+// Past the statement that was answered, and of a failed batch past the rest. Only the end of a
+// batch tells the state of the transaction.
+static inline void sim_advance(struct sim *sim, int i, struct db_result *result)
+{
+    struct sim_queue *q = &sim->queues[i];
+
+    if (q->n == 0)
+        return;
+    if (result->class == DB_LOST)
+        q->next = q->n;
+    else if (result->class != DB_OK)
+        while (!q->last[q->next++])
+            ;
+    else if (!q->last[q->next++])
+        result->in_transaction = !result->in_transaction;
+    if (q->next == q->n)
+        q->n = q->next = 0;
+}
+
+// False while more answers are due.
+static inline bool sim_deliver(struct sim *sim, int i, int64_t now_ns)
 {
     struct client *c = &sim->clients[i];
     struct db_result result = {.class = sim->answers[i].class, .rows = 1};
 
     if (result.class != DB_OK)
         strcpy(result.message, "as scripted"), strcpy(result.native, "X1");
-    if (sim->asked[i] == ASK_EXECUTE || sim->asked[i] == ASK_QUERY) {
+    if (sim->asked[i] == ASK_EXECUTE || sim->asked[i] == ASK_QUERY || sim->asked[i] == ASK_FLUSH) {
         sim_apply(sim, i, &result);
+        sim_advance(sim, i, &result);
+        if (result.class == DB_OK && sim->asked[i] != ASK_QUERY && client_wants_row(c))
+            client_take_row(c, 1, 0);
         client_answered(c, &result, now_ns);
+        assert_int_equal(client_awaits(c), sim->queues[i].n > 0);
+        if (client_awaits(c))
+            sim_begin(sim, i, now_ns);
+        return !client_awaits(c);
     } else if (sim->asked[i] == ASK_CONNECT) {
-        sim->in_transaction[i] = false;
+        sim->in_transaction[i] = sim->aborted[i] = false;
         if (result.class == DB_OK)
             client_connected(c, now_ns);
         else
             client_refused(c, &result, now_ns);
     }
+    return true;
 }
 
 // Steps until something has to be waited for; false when the client has ended.
@@ -258,9 +346,24 @@ static inline bool sim_step(struct sim *sim, int i, int64_t now_ns)
         sim->asked[i] = client_step(&sim->clients[i], now_ns);
         switch (sim->asked[i]) {
         case ASK_EXECUTE:
+            if (client_is_joined(&sim->clients[i]))
+                sim_join(sim, i, true);
+            sim_send(sim, i, now_ns);
+            return true;
+        case ASK_FLUSH:
+            assert_true(sim->queues[i].last[sim->queues[i].n - 1]);
+            sim_send(sim, i, now_ns);
+            return true;
         case ASK_QUERY:
             sim_send(sim, i, now_ns);
             return true;
+        case ASK_JOIN:
+            sim_join(sim, i, false);
+            break;
+        case ASK_END_BATCH:
+            assert_false(sim->queues[i].last[sim->queues[i].n - 1]);
+            sim->queues[i].last[sim->queues[i].n - 1] = true;
+            break;
         case ASK_CONNECT:
             sim->answers[i] = sim_connect(sim, i, now_ns);
             sim->due_ns[i] = now_ns + sim->answers[i].after_ns;
@@ -284,12 +387,17 @@ static inline void sim_start(struct sim *sim)
 {
     int n = sim->plan.clients;
 
+    for (int s = 0; s < sim->workload.n_scripts; s++)
+        for (const struct sim_step *step = sim->steps[s]; step->want != VM_END; step++)
+            sim->workload.has_pipeline |= step->want == VM_PIPELINE;
     shared_init(&sim->shared, &sim->plan);
     seconds_init(&sim->seconds, TALLY_STATEMENTS + sim->workload.n_statements);
     recorder_init(&sim->recorder, sim->seconds.n_channels, &sim->shared.end_ns,
                   &sim->seconds.slow_floor);
     sim->clients = mem_calloc((size_t)n, sizeof(*sim->clients));
     sim->in_transaction = mem_calloc((size_t)n, sizeof(*sim->in_transaction));
+    sim->aborted = mem_calloc((size_t)n, sizeof(*sim->aborted));
+    sim->queues = mem_calloc((size_t)n, sizeof(*sim->queues));
     sim->due_ns = mem_calloc((size_t)n, sizeof(*sim->due_ns));
     sim->asked = mem_calloc((size_t)n, sizeof(*sim->asked));
     sim->answers = mem_calloc((size_t)n, sizeof(*sim->answers));
@@ -326,8 +434,8 @@ static inline int64_t sim_run_to(struct sim *sim, int64_t until_ns)
             return now_ns;
         assert_true(sim->due_ns[next] >= now_ns);
         now_ns = sim->due_ns[next];
-        sim_deliver(sim, next, now_ns);
-        sim_step(sim, next, now_ns);
+        if (sim_deliver(sim, next, now_ns))
+            sim_step(sim, next, now_ns);
         sim_collect(sim);
     }
 }
@@ -377,6 +485,8 @@ static inline void sim_release(struct sim *sim)
         client_release(&sim->clients[i]);
     free(sim->clients);
     free(sim->in_transaction);
+    free(sim->aborted);
+    free(sim->queues);
     free(sim->due_ns);
     free(sim->asked);
     free(sim->answers);

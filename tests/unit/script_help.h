@@ -57,6 +57,13 @@ static inline void run_pass(struct vm *vm, int script, struct str *out)
         case VM_SLEEP:
             str_addf(out, "sleep %lld ", (long long)step.sleep_ns);
             break;
+        case VM_PIPELINE:
+            str_addf(out, "%s %d ",
+                     step.command == VM_START_PIPELINE  ? "start"
+                     : step.command == VM_SYNC_PIPELINE ? "sync"
+                                                        : "stop",
+                     step.n_ahead);
+            break;
         case VM_END:
             str_add(out, "end");
             return;

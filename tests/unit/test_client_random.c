@@ -17,6 +17,7 @@ struct world {
     int64_t latency_ns;
     // The truth at the server, by client: what the present pass has done.
     int *writes;      // in the open transaction
+    int *implicit;    // in the present batch, outside of one
     int64_t *durable; // passes of which something was committed
     bool *pass_counted;
     int64_t *last_number;
@@ -45,6 +46,66 @@ static void commit(struct world *w, int client)
     w->pass_counted[client] = true;
 }
 
+// A statement is carried out. Outside of a transaction a batch is one by itself.
+static void apply(struct sim *sim, int client, int statement, bool is_batch)
+{
+    struct world *w = sim->arg;
+    bool open = sim->in_transaction[client];
+
+    switch (sim->statements[statement].kind) {
+    case DB_KIND_WRITE:
+        if (open)
+            w->writes[client]++;
+        else if (is_batch)
+            w->implicit[client]++;
+        else
+            commit(w, client);
+        break;
+    case DB_KIND_BEGIN:
+        w->writes[client] = open ? w->writes[client] : w->implicit[client];
+        w->implicit[client] = 0;
+        break;
+    case DB_KIND_COMMIT:
+        if (open ? w->writes[client] > 0 : w->implicit[client] > 0)
+            commit(w, client);
+        w->implicit[client] = 0;
+        break;
+    default:
+        w->implicit[client] = 0;
+        break;
+    case DB_KIND_READ:
+        break;
+    }
+}
+
+static void end_batch(struct sim *sim, int client, bool is_open)
+{
+    struct world *w = sim->arg;
+
+    if (w->implicit[client] > 0 && !is_open)
+        commit(w, client);
+    w->implicit[client] = 0;
+}
+
+// The connection is lost, but the server goes on with what it was sent, for a while or to its end.
+static void go_on(struct sim *sim, int client)
+{
+    struct world *w = sim->arg;
+    const struct sim_queue *q = &sim->queues[client];
+    bool open = sim->in_transaction[client];
+
+    for (int i = q->next; i < q->n && rng_double(&w->rng) < 0.8; i++) {
+        enum db_kind kind = sim->statements[q->statements[i]].kind;
+        apply(sim, client, q->statements[i], true);
+        open =
+            kind == DB_KIND_BEGIN || (open && kind != DB_KIND_COMMIT && kind != DB_KIND_ROLLBACK);
+        sim->in_transaction[client] = open;
+        if (q->last[i])
+            end_batch(sim, client, open);
+    }
+    w->implicit[client] = 0; // rolled back
+}
+
 // A lost statement has been executed by the server, or not: both happen.
 static struct sim_answer execute(struct sim *sim, int client, int statement, int64_t now_ns)
 {
@@ -52,31 +113,32 @@ static struct sim_answer execute(struct sim *sim, int client, int statement, int
     const struct client *c = &sim->clients[client];
     struct sim_answer answer = {draw_class(w), rng_range(&w->rng, 0, 2 * w->latency_ns)};
     bool applied = answer.class == DB_OK || (answer.class == DB_LOST && rng_double(&w->rng) < 0.5);
+    const struct sim_queue *q = &sim->queues[client];
 
     (void)now_ns;
     if (c->number != w->last_number[client]) {
         w->last_number[client] = c->number;
         w->pass_counted[client] = false;
     }
-    if (statement >= 0 && applied) {
-        bool open = sim->in_transaction[client];
-        switch (sim->statements[statement].kind) {
-        case DB_KIND_WRITE:
-            if (open)
-                w->writes[client]++;
-            else
-                commit(w, client);
-            break;
-        case DB_KIND_BEGIN:
-            w->writes[client] = 0;
-            break;
-        case DB_KIND_COMMIT:
-            if (open && w->writes[client] > 0)
-                commit(w, client);
-            break;
-        default:
-            break;
-        }
+    if (statement < 0)
+        return answer;
+    // Behind a BEGIN that fails the next batch of a section would be carried out without one. BEGIN
+    // has no reason to.
+    if (q->n > 0 && sim->statements[statement].kind == DB_KIND_BEGIN && answer.class != DB_LOST) {
+        answer.class = DB_OK;
+        applied = true;
+    }
+    if (q->n > 0 && answer.class == DB_LOST) {
+        go_on(sim, client);
+    } else if (applied) {
+        enum db_kind kind = sim->statements[statement].kind;
+        bool open = kind == DB_KIND_BEGIN || (sim->in_transaction[client] &&
+                                              kind != DB_KIND_COMMIT && kind != DB_KIND_ROLLBACK);
+        apply(sim, client, statement, q->n > 0);
+        if (q->n > 0 && q->last[q->next])
+            end_batch(sim, client, open);
+    } else {
+        w->implicit[client] = 0;
     }
     return answer;
 }
@@ -90,11 +152,35 @@ static struct sim_answer reconnect(struct sim *sim, int client, int statement, i
                                rng_range(&w->rng, 0, w->latency_ns)};
 }
 
+static void put_command(struct sim_step *steps, int *n, int at, enum vm_command command)
+{
+    memmove(&steps[at + 1], &steps[at], (size_t)(*n - at) * sizeof(*steps));
+    steps[at] = (struct sim_step){.want = VM_PIPELINE, .command = command};
+    (*n)++;
+}
+
+// A pipeline section around some of the steps, with a sync perhaps.
+static int draw_section(struct sim_step *steps, int n, struct rng *rng)
+{
+    int from = (int)rng_range(rng, 0, n - 1), to = (int)rng_range(rng, from, n);
+
+    for (int i = from; i < to; i++) {
+        steps[i].want_row = false; // what the compiler refuses
+        if (steps[i].want == VM_SLEEP)
+            return n;
+    }
+    put_command(steps, &n, to, VM_END_PIPELINE);
+    for (int64_t syncs = rng_range(rng, 0, 2); syncs > 0; syncs--)
+        put_command(steps, &n, (int)rng_range(rng, from, to), VM_SYNC_PIPELINE);
+    put_command(steps, &n, from, VM_START_PIPELINE);
+    return n;
+}
+
 static void draw_script(struct sim *sim, struct rng *rng)
 {
     static const enum db_kind kinds[] = {DB_KIND_READ, DB_KIND_WRITE, DB_KIND_BEGIN, DB_KIND_COMMIT,
                                          DB_KIND_ROLLBACK};
-    struct sim_step steps[8];
+    struct sim_step steps[12];
     int n = (int)rng_range(rng, 1, 8);
     bool tidy = rng_double(rng) < 0.7; // BEGIN first, COMMIT last
 
@@ -109,7 +195,13 @@ static void draw_script(struct sim *sim, struct rng *rng)
             steps[i] = (struct sim_step){.want = VM_SLEEP, .sleep_ns = rng_range(rng, 0, 20 * MS)};
         else if (x < 0.11)
             steps[i].want = VM_ERROR;
+        else if (x < 0.2)
+            steps[i].want_row = true;
+        if (tidy && i > 0 && i < n - 1)
+            steps[i].want_row = x < 0.1;
     }
+    if (rng_range(rng, 0, 3) == 0)
+        n = draw_section(steps, n, rng);
     sim_script(sim, steps, n, rng_double(rng) + 0.01);
 }
 
@@ -134,6 +226,7 @@ static void draw_plan(struct sim *sim, struct world *w, struct rng *rng)
     plan->max_tries = (int)rng_range(rng, 1, 5);
     plan->reconnect_for_ns = rng_range(rng, 0, 3) * rng_range(rng, 0, 500) * MS;
     plan->finish_for_ns = rng_range(rng, 0, 2) * 10 * MS;
+    plan->pipeline_auto = rng_range(rng, 0, 2) == 0;
     plan->seed = rng_u64(rng);
     w->p_lost = draw_probability(rng, 0.1);
     w->p_retry = draw_probability(rng, 0.3);
@@ -170,8 +263,8 @@ static void run_randomly(struct sim *sim, struct world *w)
             continue;
         }
         now_ns = sim->due_ns[next];
-        sim_deliver(sim, next, now_ns);
-        sim_step(sim, next, now_ns);
+        if (sim_deliver(sim, next, now_ns))
+            sim_step(sim, next, now_ns);
         sim_collect(sim);
         int other = (int)rng_range(&w->rng, 0, sim->plan.clients - 1);
         if (sim->asked[other] == ASK_WAIT && sim->due_ns[other] > now_ns)
@@ -212,10 +305,11 @@ static void check_durability(const struct sim *sim, const struct world *w, const
     bool tidy = true;
 
     for (int s = 0; s < sim->workload.n_scripts; s++) {
-        const struct sim_step *steps = sim->steps[s];
+        struct sim_step steps[SIM_STEPS_MAX];
         int n = 0;
-        while (steps[n].want != VM_END)
-            n++;
+        for (int i = 0; sim->steps[s][i].want != VM_END; i++)
+            if (sim->steps[s][i].want != VM_PIPELINE)
+                steps[n++] = sim->steps[s][i];
         tidy = tidy && n >= 2 && steps[0].want == VM_SQL && steps[0].kind == DB_KIND_BEGIN &&
                steps[n - 1].kind == DB_KIND_COMMIT;
         for (int i = 1; i < n - 1; i++)
@@ -230,7 +324,7 @@ static void check_durability(const struct sim *sim, const struct world *w, const
     for (int s = 0; s < sim->workload.n_scripts; s++) {
         bool writes = false;
         for (int i = 0; sim->steps[s][i].want != VM_END; i++)
-            writes |= sim->steps[s][i].kind == DB_KIND_WRITE;
+            writes |= sim->steps[s][i].want == VM_SQL && sim->steps[s][i].kind == DB_KIND_WRITE;
         all_write = all_write && writes;
     }
     if (all_write)
@@ -243,6 +337,7 @@ static void whatever_happens_the_accounting_holds(void **state)
     struct rng rng;
     rng_init(&rng, SEED, 0, RNG_DATA);
     int64_t seen_unknown = 0, seen_lost = 0, seen_in_flight = 0, seen_backlog = 0;
+    int64_t seen_joined = 0, seen_rows = 0;
     for (int run = 0; run < RUNS; run++) {
         struct sim *sim = mem_calloc_lines(1, sizeof(*sim));
         struct world w = {0};
@@ -251,6 +346,7 @@ static void whatever_happens_the_accounting_holds(void **state)
         draw_plan(sim, &w, &rng);
         size_t n = (size_t)sim->plan.clients;
         w.writes = mem_calloc(n, sizeof(*w.writes));
+        w.implicit = mem_calloc(n, sizeof(*w.implicit));
         w.durable = mem_calloc(n, sizeof(*w.durable));
         w.pass_counted = mem_calloc(n, sizeof(*w.pass_counted));
         w.last_number = mem_calloc(n, sizeof(*w.last_number));
@@ -266,8 +362,11 @@ static void whatever_happens_the_accounting_holds(void **state)
         seen_lost += r->errors[DB_LOST];
         seen_in_flight += r->counts.in_flight;
         seen_backlog += r->counts.backlog;
+        seen_joined += sim->executed - sim->sent;
+        seen_rows += sim->rows_taken;
         sim_release(sim);
         free(w.writes);
+        free(w.implicit);
         free(w.durable);
         free(w.pass_counted);
         free(w.last_number);
@@ -276,6 +375,7 @@ static void whatever_happens_the_accounting_holds(void **state)
     // The draw really covers the cases.
     assert_true(seen_unknown > 100 && seen_lost > 1000);
     assert_true(seen_in_flight > 100 && seen_backlog > 1000);
+    assert_true(seen_joined > 10000 && seen_rows > 1000);
 }
 
 int main(void)

@@ -178,8 +178,6 @@ static void errors_name_the_place_and_the_remedy(void **state)
         {"S 1 \\aset\n", "pay.sql:1:5: \\aset is not supported yet; remove it, or run this script "
                          "with pgbench"},
         {"\\setshell x date\n", "pay.sql:1:1: \\setshell is not supported yet"},
-        {"\\startpipeline\nS 1;\n\\endpipeline",
-         "pay.sql:1:1: \\startpipeline is not supported yet"},
         {"\\set\n", "pay.sql:1:5: \\set needs a variable and an expression"},
         {"\\set 1x 5\n", "pay.sql:1:6: \"1x\" is not a variable's name; use letters, digits and _"},
         {"\\set x\nS 1;", "pay.sql:1:7: the expression ends where a value was expected"},
@@ -225,6 +223,102 @@ static void errors_name_the_place_and_the_remedy(void **state)
     question.protocol = DB_SIMPLE;
     assert_refused("S '?', ?;", &question, "pay.sql:1:8: a bare ? would be taken for a parameter");
     assert_refused("S :nope;", &question, "pay.sql:1:3: variable :nope is never set");
+}
+
+static void pipeline_sections_are_checked(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"\\startpipeline\nS 1;\n",
+         "pay.sql:1:1: \\startpipeline without an \\endpipeline after it"},
+        {"\\startpipeline\n\\syncpipeline\n",
+         "pay.sql:1:1: \\startpipeline without an \\endpipeline after it"},
+        {"S 1;\n\\endpipeline\n", "pay.sql:2:1: \\endpipeline without a \\startpipeline before it"},
+        {"\\startpipeline\n\\endpipeline\n\\syncpipeline\n",
+         "pay.sql:3:1: \\syncpipeline without a \\startpipeline before it"},
+        {"\\startpipeline\nS 1;\n \\startpipeline\n",
+         "pay.sql:3:2: \\startpipeline inside the pipeline section that began in line 1"},
+        {"\\startpipeline\nS 1 \\gset\n\\endpipeline\n",
+         "pay.sql:2:5: \\gset is not allowed in a pipeline section"},
+        {"\\startpipeline\nS 1;\n\\endpipeline\n\\gset\n",
+         "pay.sql:4:1: \\gset must follow the statement"},
+        {"\\startpipeline\n\\sleep 1 ms\n\\endpipeline\n",
+         "pay.sql:2:1: \\sleep is not allowed in a pipeline section"},
+        {"\\startpipeline 2\n", "pay.sql:1:16: unexpected \"2\" after \\startpipeline"},
+        {"\\startpipeline\n\\syncpipeline 2\n", "pay.sql:2:15: unexpected \"2\" after"},
+        {"\\startpipeline\n\\endpipeline 2\n", "pay.sql:2:14: unexpected \"2\" after"},
+        {"\\if 1\n\\startpipeline\nS 1;\n\\endif\n\\endpipeline\n",
+         "pay.sql:4:1: \\endif inside the pipeline section that began in line 2; write "
+         "\\endpipeline before it"},
+        {"\\if 1\n\\startpipeline\n\\else\n\\endpipeline\n\\endif\n",
+         "pay.sql:3:1: \\else inside the pipeline section that began in line 2"},
+        {"\\startpipeline\n\\if 1\n\\endpipeline\n\\endif\n",
+         "pay.sql:3:1: \\endpipeline in another \\if block than its \\startpipeline in line 1"},
+        {"\\startpipeline\n\\if 1\n\\syncpipeline\n\\endif\n\\endpipeline\n",
+         "pay.sql:3:1: \\syncpipeline in another \\if block than its \\startpipeline in line 1"},
+    };
+    struct workload_options simple = standard;
+    struct str text = STR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(cases); i++)
+        assert_refused(cases[i].text, &standard, cases[i].message);
+    simple.protocol = DB_SIMPLE;
+    assert_refused("\\startpipeline\nS 1;\n\\endpipeline\n", &simple,
+                   "pay.sql:1:1: a pipeline needs the protocol extended or prepared; leave "
+                   "--protocol simple away");
+
+    str_add(&text, "\\startpipeline\n");
+    for (int i = 0; i < DB_PIPELINE_MAX; i++)
+        str_add(&text, "S 1;\n");
+    size_t n = text.len;
+    str_add(&text, "\\syncpipeline\nS 1;\n\\endpipeline\n");
+    workload_free(load(text.buf, &standard));
+    text.buf[text.len = n] = '\0';
+    str_add(&text, "S 1;\n\\endpipeline\n");
+    assert_refused(
+        text.buf, &standard,
+        "pay.sql:66:1: more than 64 statements in one batch of a pipeline section; write "
+        "\\syncpipeline between them");
+    str_release(&text);
+}
+
+static void pipeline_sections_say_what_is_ahead(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *pass;
+        bool has_pipeline;
+    } cases[] = {
+        {"a;\n\\startpipeline\nb;\nc;\n\\endpipeline\nd;", "a() start 2 b() c() stop 0 d() end",
+         true},
+        {"\\startpipeline\na;\n\\syncpipeline\nb;\nc\n\\endpipeline",
+         "start 1 a() sync 2 b() c() stop 0 end", true},
+        {"\\startpipeline\n\\endpipeline\na;", "start 0 stop 0 a() end", true},
+        // Counted at most: the branches together.
+        {"\\startpipeline\n\\if :client_id = 0\na;\n\\else\nb;\nc;\n\\endif\n\\endpipeline",
+         "start 3 a() stop 0 end", true},
+        // What cannot be reached is not there.
+        {"\\if not :cap_transactions = 1\n\\startpipeline\na;\n\\endpipeline\n\\else\nb;\n\\endif",
+         "b() end", false},
+        {"a;", "a() end", false},
+    };
+    struct str got = STR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct workload *workload = load(cases[i].text, &standard);
+        struct vm *vm = vm_new(workload, 0, SEED);
+        run_pass(vm, 0, &got);
+        if (strcmp(got.buf, cases[i].pass) != 0)
+            fail_msg("%s\ngives %s\nnot   %s", cases[i].text, got.buf, cases[i].pass);
+        assert_int_equal(workload->has_pipeline, cases[i].has_pipeline);
+        vm_free(vm);
+        workload_free(workload);
+    }
+    str_release(&got);
 }
 
 static void defines_are_checked_and_stronger_than_automatic_variables(void **state)
@@ -492,6 +586,8 @@ int main(void)
         cmocka_unit_test(a_statement_has_at_most_255_variables),
         cmocka_unit_test(explicit_transactions_are_found),
         cmocka_unit_test(errors_name_the_place_and_the_remedy),
+        cmocka_unit_test(pipeline_sections_are_checked),
+        cmocka_unit_test(pipeline_sections_say_what_is_ahead),
         cmocka_unit_test(defines_are_checked_and_stronger_than_automatic_variables),
         cmocka_unit_test(the_builtin_workloads_compile_for_every_kind_of_engine),
         cmocka_unit_test(an_unknown_builtin_gets_a_suggestion),
