@@ -157,10 +157,13 @@ static void write_delays(const struct hist *delays, FILE *out)
     fprintf(out, "},\n");
 }
 
-void faults_write(const struct faults *f, int64_t statements, int64_t sessions, FILE *out)
+void faults_write(const struct faults *f, int64_t statements, int64_t sessions, int64_t reads,
+                  FILE *out)
 {
-    fprintf(out, "{\n  \"statements\": %" PRId64 ",\n  \"sessions\": %" PRId64 ",\n", statements,
-            sessions);
+    fprintf(out,
+            "{\n  \"statements\": %" PRId64 ",\n  \"sessions\": %" PRId64 ",\n  \"reads\": %" PRId64
+            ",\n",
+            statements, sessions, reads);
     write_delays(&f->delays, out);
     fprintf(out, "  \"errors\": %" PRId64 ",\n  \"drops\": %" PRId64 ",\n", f->errors, f->drops);
     fprintf(out, "  \"stall\": {\"at_s\": %.6f, \"for_s\": %.6f}\n}\n",

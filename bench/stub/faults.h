@@ -59,5 +59,6 @@ static inline bool faults_any(const struct faults *faults)
     return faults->delay.kind != DELAY_NONE || faults->error.rate > 0 || faults->drop > 0;
 }
 
-// The record as JSON. statements: of the load.
-void faults_write(const struct faults *faults, int64_t statements, int64_t sessions, FILE *out);
+// The record as JSON. statements: of the load; reads: pieces of input that came.
+void faults_write(const struct faults *faults, int64_t statements, int64_t sessions, int64_t reads,
+                  FILE *out);

@@ -323,6 +323,7 @@ static void session_receive(struct session *s)
         session_end(s);
         return;
     }
+    stub->reads++;
     if (faults_any(&stub->faults) && s->heap_index < 0)
         s->start_ns = clock_now_ns(&clock_system);
     if (s->in.len == 0) {

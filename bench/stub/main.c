@@ -141,7 +141,7 @@ static int write_record(const struct stub *stub, const char *path, struct err *e
     if (!out)
         return err_set(err, ERR_FAILED, "%s: %s", path, strerror(errno));
     faults_write(&stub->faults, (int64_t)stub->counters->statements,
-                 (int64_t)stub->counters->sessions_total, out);
+                 (int64_t)stub->counters->sessions_total, stub->reads, out);
     if (fclose(out) != 0)
         return err_set(err, ERR_FAILED, "%s: %s", path, strerror(errno));
     return 0;

@@ -92,6 +92,7 @@ struct stub {
     struct faults faults;
     struct counters *counters;
     int64_t first_ns; // of the first statement of the load; 0: not yet
+    int64_t reads;    // pieces of input that came
 
     int epoll;
     uint32_t next_number;

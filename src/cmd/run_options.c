@@ -224,6 +224,33 @@ static const struct opt_row *row_named(const char *name)
     return row;
 }
 
+// What makes every statement wait for the answer before, among the options; NULL when nothing does.
+static const char *pipeline_obstacle(const struct run_options *options)
+{
+    if (options->protocol == DB_SIMPLE)
+        return "--protocol simple";
+    if (options->trace)
+        return "--trace";
+    return strcmp(run_loops[options->loop], "threads") == 0 ? "--loop threads" : NULL;
+}
+
+static const char *pipeline_words(const struct run_options *options)
+{
+    return options->pipeline == RUN_PIPELINE_AUTO ? "--pipeline auto"
+                                                  : "\\startpipeline in the script";
+}
+
+static int check_pipeline_options(const struct run_options *options, struct err *err)
+{
+    const char *obstacle = pipeline_obstacle(options);
+
+    if (!obstacle)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "%s cannot be had with %s, which waits for every answer: leave one away",
+                   pipeline_words(options), obstacle);
+}
+
 int run_options_check(struct run_options *options, int n_args, char **args, struct err *err)
 {
     struct str typed =
@@ -250,6 +277,8 @@ int run_options_check(struct run_options *options, int n_args, char **args, stru
     if (options->trace && options->loop != 0 && strcmp(run_loops[options->loop], "threads") != 0)
         return err_set(err, ERR_USAGE,
                        "--trace sees the calls of the threads loop only: leave --loop away");
+    if (options->pipeline == RUN_PIPELINE_AUTO && check_pipeline_options(options, err) < 0)
+        return -1;
     if (options->transactions)
         options->time_ns = 0;
     if (opt_is_changed(row_named("arrival"), options) && options->rate_tps <= 0)
@@ -265,31 +294,20 @@ bool run_options_pipelines(const struct run_options *options, const struct workl
     return options->pipeline == RUN_PIPELINE_AUTO || workload->has_pipeline;
 }
 
-// What is to be left away: the option, or the sections of the script, which work without it.
+// The remedy is to leave the option away, or the sections of the script, which works without them.
 int run_options_check_pipeline(const struct run_options *options, const struct workload *workload,
                                const struct db_target *target, struct err *err)
 {
-    bool is_auto = options->pipeline == RUN_PIPELINE_AUTO;
-    const char *what = is_auto ? "--pipeline auto" : "\\startpipeline in the script";
-    const char *remedy = is_auto ? "--pipeline" : "the script's \\startpipeline and \\endpipeline";
-    const char *in_the_way = NULL;
-
     if (!run_options_pipelines(options, workload))
         return 0;
-    if (options->protocol == DB_SIMPLE)
-        in_the_way = "--protocol simple";
-    else if (options->trace)
-        in_the_way = "--trace";
-    else if (strcmp(run_loops[options->loop], "threads") == 0)
-        in_the_way = "--loop threads";
-    if (in_the_way)
-        return err_set(err, ERR_USAGE,
-                       "%s cannot be had with %s, which waits for every answer: leave one away",
-                       what, in_the_way);
-    if (!(db_caps(target) & DB_CAP_PIPELINE))
-        return err_set(err, ERR_USAGE,
-                       "%s: the engine %s answers one statement before it is sent the next; leave "
-                       "%s away",
-                       what, db_engine(target), remedy);
-    return 0;
+    if (check_pipeline_options(options, err) < 0)
+        return -1;
+    if (db_caps(target) & DB_CAP_PIPELINE)
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "%s: the engine %s answers one statement before it is sent the next: leave %s away",
+        pipeline_words(options), db_engine(target),
+        options->pipeline == RUN_PIPELINE_AUTO ? "--pipeline"
+                                               : "\\startpipeline and \\endpipeline");
 }

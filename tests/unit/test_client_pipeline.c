@@ -203,6 +203,7 @@ static void a_failure_ends_the_try_once(void **state)
         {"(bwcw)", false, 3, DB_SERIALIZATION, "|0123", 0, 1, 0, 0},
         {"(bwac)", false, 1, DB_SERIALIZATION, "|01|-|0123", 1, 0, 0, 1},
         {"(ww)w", false, 2, DB_SERIALIZATION, "|01|2", 0, 1, 0, 0},
+        {"(wb;w)c", false, 2, DB_SERIALIZATION, "|012|-|012|3", 1, 0, 0, 1},
         // The next batch of the section finds a transaction that has failed.
         {"b(w;w)c", false, 1, DB_SERIALIZATION, "|0|1|-|0|12|3", 1, 0, 0, 1},
     };
