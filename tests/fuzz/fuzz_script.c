@@ -109,6 +109,8 @@ static void run_pass(struct vm *vm, const struct workload *workload, struct rng 
                      struct str *trace)
 {
     struct vm_step step;
+    bool in_section = false;
+    int n_joined = 0; // since the section's last command
 
     str_clear(trace);
     for (int steps = 0; steps < STEPS_MAX; steps++) {
@@ -118,6 +120,7 @@ static void run_pass(struct vm *vm, const struct workload *workload, struct rng 
             char buf[DB_VALUE_TEXT_MAX];
             int len;
             CHECK(step.statement->index < workload->n_statements);
+            CHECK(!in_section || (!step.want_row && ++n_joined <= DB_PIPELINE_MAX));
             for (int i = 0; i < step.statement->n_params; i++) {
                 const char *text = db_value_text(&step.params[i], buf, &len);
                 str_addf(&sql, "%.20s,", text ? text : "NULL");
@@ -132,11 +135,18 @@ static void run_pass(struct vm *vm, const struct workload *workload, struct rng 
             CHECK(step.sleep_ns >= 0);
             str_addf(trace, "%lld ", (long long)step.sleep_ns);
             break;
+        case VM_PIPELINE:
+            CHECK(workload->has_pipeline && in_section == (step.command != VM_START_PIPELINE));
+            in_section = step.command != VM_END_PIPELINE;
+            n_joined = DB_PIPELINE_MAX - step.n_ahead;
+            CHECK(step.n_ahead >= 0 && step.n_ahead <= DB_PIPELINE_MAX);
+            break;
         case VM_ERROR:
             CHECK(strncmp(step.error, "f.sql:", 6) == 0);
             str_add(trace, step.error);
             return;
         case VM_END:
+            CHECK(!in_section);
             str_add(trace, "end");
             return;
         }
