@@ -2,12 +2,11 @@
 // one end (db/wire.h, encode_joined). Where there is a pipeline at all (client.pipeline), the
 // client asks it about everything its script wants (pipeline.c):
 //
-//   --pipeline auto   from BEGIN on statements are joined, up to and with COMMIT, ROLLBACK or a
-//   \gset;
-//                     before whatever else needs the answers (\sleep, the end) the batch is ended.
-//                     One end makes a batch one implicit transaction where there is no explicit
-//                     one: so statements outside BEGIN ... COMMIT are never joined.
-//   a section         of the script, \startpipeline to \endpipeline, is joined as it stands
+//   --pipeline auto  from BEGIN on statements are joined, up to and with COMMIT, ROLLBACK or one
+//                    with \gset; before whatever else needs the answers (\sleep, the end) the
+//                    batch is ended. One end makes a batch one implicit transaction where there is
+//                    no explicit one: so statements outside BEGIN ... COMMIT are never joined.
+//   a section        of the script, \startpipeline to \endpipeline, is joined as it stands
 //
 // Nothing leaves before a batch has its end. Then all of it goes in one piece, and every answer is
 // awaited before the next statement: only the batches of one section (\syncpipeline) are out side
