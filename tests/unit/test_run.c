@@ -289,6 +289,22 @@ static void who_cannot_connect_is_told_why(void **state)
     release(&f);
 }
 
+static void a_pipeline_is_never_driven_by_threads(void **state)
+{
+    static const char *const loops[] = {"auto", "threads"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f;
+        setup(&f, "null:", "tpcb");
+        f.plan.pipeline_auto = true;
+        f.plan.loop = loops[i];
+        assert_true(run_load(&f.plan, &f.hooks, &f.result, &f.err) < 0);
+        assert_int_equal(f.err.kind, ERR_ABSENT);
+        assert_non_null(strstr(f.err.text, "ring loop"));
+        release(&f);
+    }
+}
+
 static void the_log_has_a_line_for_each_transaction(void **state)
 {
     (void)state;
@@ -382,6 +398,7 @@ int main(void)
         cmocka_unit_test(the_end_cancels_what_does_not_finish),
         cmocka_unit_test(sleeping_and_thinking_clients_notice_the_end),
         cmocka_unit_test(who_cannot_connect_is_told_why),
+        cmocka_unit_test(a_pipeline_is_never_driven_by_threads),
         cmocka_unit_test(the_log_has_a_line_for_each_transaction),
         cmocka_unit_test(ticks_tell_the_progress),
         cmocka_unit_test(an_outage_of_a_second_is_in_the_result),
