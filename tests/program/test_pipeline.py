@@ -47,8 +47,7 @@ def check_books(target, doc):
 
 # ---- on a real server
 
-@pytest.mark.parametrize("loop", RINGS)
-@pytest.mark.parametrize("protocol", ["extended", "prepared"])
+@pytest.mark.parametrize("loop, protocol", zip(RINGS, ["extended", "prepared"]))
 def test_the_books_balance(prony, bank, loop, protocol):
     doc = prony.measure(bank.url(), "tpcb", "--pipeline", "auto", "-M", protocol, "--loop", loop,
                         "-c", 8, "-t", 50, "-q").json
