@@ -44,7 +44,7 @@ struct faults {
     struct rng rng;
 
     // What was really done.
-    struct hist delays; // from reading a statement until its answer was written
+    struct hist delays; // from noticing a statement until its answer was written
     int64_t errors, drops;
     int64_t stalled_at_ns, stalled_for_ns; // from the first statement on; 0: not (yet)
 };

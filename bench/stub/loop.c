@@ -324,8 +324,8 @@ static void session_receive(struct session *s)
         return;
     }
     stub->reads++;
-    if (faults_any(&stub->faults) && s->heap_index < 0)
-        s->start_ns = clock_now_ns(&clock_system);
+    if (s->heap_index < 0)
+        s->start_ns = stub->woken_ns;
     if (s->in.len == 0) {
         session_take(s, stub->buffer, (size_t)n);
         return;
@@ -548,6 +548,8 @@ void stub_serve(struct stub *stub, const sigset_t *signals)
 
     while (!*stub->stop) {
         int n = epoll_pwait2(stub->epoll, events, EVENTS, time_left(stub, &ts), signals);
+        if (n > 0 && faults_any(&stub->faults))
+            stub->woken_ns = clock_now_ns(&clock_system);
         stall_when_due(stub);
         for (int i = 0; i < n; i++)
             on_event(stub, &events[i]);

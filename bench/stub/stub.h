@@ -70,7 +70,7 @@ struct session {
     int64_t due_ns;
     enum fate fate;
     bool cancelled;
-    int64_t start_ns; // of the statement: it was read, or the one before it was answered
+    int64_t start_ns; // of the statement: it was there, or the one before it was answered
 
     struct session *torn_next; // --tear: in the list of those with bytes to send
     bool is_torn;
@@ -95,6 +95,7 @@ struct stub {
     int64_t reads;    // pieces of input that came
 
     int epoll;
+    int64_t woken_ns; // from waiting: what is read now had come by then
     uint32_t next_number;
     struct session *sessions; // list
     struct session *gone;     // list, by next
