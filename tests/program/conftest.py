@@ -6,6 +6,8 @@
     target     an empty database, once per engine; target.url(), target.rows(query)
     subject    likewise, once per kind of it (journals, storage engines); subject.kind
     stub       starts a server without a database: stub("--delay", "fixed:2ms").url("mysql")
+    killable   an empty database of an engine with a server, which may be hurt
+    loop       what drives the clients of this test, see harness/loops.py
 
 Servers start once per test process and go on between tests; whatever a test does to them (settings,
 stop, kill) is mended after it. After every test nothing of it may be left: no process, mount,
@@ -17,15 +19,17 @@ import signal
 
 import pytest
 
+from harness import loops
 from harness.mariadb import MariaDB
 from harness.place import Place
 from harness.postgres import Postgres
 from harness.runner import Prony, find_binary
 from harness.server import Absent
 from harness.stub import Stub
-from harness.targets import ENGINES, KINDS, ServerTarget, SqliteTarget
+from harness.targets import ENGINES, KINDS, SERVER_ENGINES, ServerTarget, SqliteTarget
 
 SERVERS = {"postgres": Postgres, "mariadb": MariaDB}
+NEED_SERVER = {"postgres", "mariadb", "target", "subject", "killable"}
 
 
 def pytest_configure(config):
@@ -50,8 +54,9 @@ def pytest_runtest_makereport(item):
     """Where everything must be there, a database test that is skipped has failed."""
     outcome = yield
     report = outcome.get_result()
-    needs_server = {"postgres", "mariadb", "target", "subject"} & set(getattr(item, "fixturenames", ()))
-    if report.skipped and needs_server and os.environ.get("CI") == "true":
+    needs_server = NEED_SERVER & set(getattr(item, "fixturenames", ()))
+    if (report.skipped and needs_server and os.environ.get("CI") == "true" and
+            not getattr(item, "lacks_loop", False)):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
 
@@ -128,8 +133,8 @@ def mariadb(servers):
 def stub(place):
     started = []
 
-    def start(*options):
-        started.append(Stub(place, *options).start())
+    def start(*options, **kwargs):
+        started.append(Stub(place, *options, **kwargs).start())
         return started[-1]
 
     yield start
@@ -146,6 +151,21 @@ def make_target(request, prony, engine, params=None):
 @pytest.fixture(params=ENGINES)
 def target(request, prony):
     return make_target(request, prony, request.param)
+
+
+@pytest.fixture(params=SERVER_ENGINES)
+def killable(request, prony):
+    return make_target(request, prony, request.param)
+
+
+@pytest.fixture(params=loops.LOOPS)
+def loop(request, prony):
+    why = loops.missing(request.param, prony.binary)
+    if why:
+        request.node.lacks_loop = True
+        pytest.skip(f"--loop {request.param}: {why}")
+    prony.loop = request.param
+    return request.param
 
 
 @pytest.fixture(params=KINDS)

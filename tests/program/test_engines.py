@@ -10,8 +10,10 @@ import time
 import pytest
 
 from harness.claims import check_document, near
+from harness.loops import each_loop
 from harness.place import wait_until
-from harness.targets import WITH_TRANSACTIONS, ServerTarget, SqliteTarget, balances, value
+from harness.targets import (ENGINES, KINDS, SERVER_ENGINES, WITH_TRANSACTIONS, ServerTarget,
+                             SqliteTarget, balances, value)
 
 PROTOCOLS = ["simple", "extended", "prepared"]
 
@@ -32,7 +34,8 @@ def check_books(target, doc, before=0):
 
 # ---- running
 
-def test_every_workload_runs_by_every_protocol_and_the_books_balance(prony, subject):
+@each_loop("subject", KINDS)
+def test_every_workload_runs_by_every_protocol_and_the_books_balance(prony, subject, loop):
     make_tables(prony, subject, "-q")
     url = subject.url()
     result = prony.good("check", url, "tpcb")
@@ -43,7 +46,7 @@ def test_every_workload_runs_by_every_protocol_and_the_books_balance(prony, subj
         check_document(doc)
         assert doc["status"] == "done"
         assert doc["transactions"]["done"] == 80 == doc["transactions"]["planned"], doc["errors"]
-        assert doc["protocol"] == protocol
+        assert (doc["protocol"], doc["loop"]) == (protocol, loop)
         assert doc["workload"]["name"] == workload
         assert doc["workload"]["scale"] == 1
         assert doc["engine"]["name"] == subject.engine
@@ -71,7 +74,8 @@ def simple_update_part(subject):
     return sums[3] - sums[1]
 
 
-def test_the_statements_are_those_of_pgbench(prony, subject):
+@each_loop("subject", KINDS)
+def test_the_statements_are_those_of_pgbench(prony, subject, loop):
     make_tables(prony, subject, "-q")
     doc = prony.measure(subject.url(), "tpcb", "-t", 30, "-c", 1, "-q").json
     texts = [item["sql"].split()[0] for item in doc["statements"] if item["count"]]
@@ -108,7 +112,8 @@ def test_the_environment_is_recorded(prony, target):
     assert str(target.url()).split(":")[0] in doc["target"]
 
 
-def test_clients_wait_for_each_other_fairly(prony, subject):
+@each_loop("subject", KINDS)
+def test_clients_wait_for_each_other_fairly(prony, subject, loop):
     """All write the one branch."""
     make_tables(prony, subject, "-q")
     doc = prony.measure(subject.url(), "tpcb", "-T", 2, "-c", 6, "-q").json
@@ -118,15 +123,16 @@ def test_clients_wait_for_each_other_fairly(prony, subject):
         assert doc["lock_wait_s"] > 0.1
 
 
-def test_a_rate_is_kept(prony, target):
+@each_loop("target", ENGINES)
+def test_a_rate_is_kept(prony, target, loop):
     make_tables(prony, target, "-q")
-    doc = prony.measure(target.url(), "select-only", "-T", 3, "-R", 50, "--arrival", "even", "-c",
+    doc = prony.measure(target.url(), "select-only", "-T", 2, "-R", 75, "--arrival", "even", "-c",
                         4, "-q").json
     check_document(doc)
     n = doc["transactions"]
     assert n["planned"] in (150, 151)
     assert n["done"] + n["backlog"] + n["in_flight"] == n["planned"]
-    assert doc["rate_tps"] == 50
+    assert doc["rate_tps"] == 75
 
 
 def test_a_target_of_the_wrong_storage_engine_is_refused(prony, mariadb):
@@ -351,11 +357,12 @@ class Killer(threading.Thread):
         self.join()
 
 
-@pytest.mark.parametrize("protocol, loop", [("simple", "threads"), ("prepared", "auto")])
-def test_killed_connections_are_counted_and_the_books_balance(prony, killable, protocol, loop):
+@each_loop("killable", SERVER_ENGINES)
+def test_killed_connections_are_counted_and_the_books_balance(prony, killable, loop):
     make_tables(prony, killable, "-q", scale=2)
-    run = prony.start("run", killable.url(), "tpcb", "-T", 5, "-c", 8, "-M", protocol, "--loop",
-                      loop, "-q", "--json", "result.json")
+    protocol = {"ring-uring": "prepared", "ring-epoll": "extended", "threads": "simple"}[loop]
+    run = prony.start("run", killable.url(), "tpcb", "-T", 4, "-c", 8, "-M", protocol, "-q",
+                      "--json", "result.json")
     # Its sessions must be up: what is killed before the load is another matter.
     assert wait_until(lambda: count_sessions(killable) >= 8, 20)
     time.sleep(0.3)
@@ -367,7 +374,7 @@ def test_killed_connections_are_counted_and_the_books_balance(prony, killable, p
     assert result.status == 0, result
     doc = load(prony)
     check_document(doc)
-    assert killer.killed >= 5
+    assert killer.killed >= 4
     assert doc["errors"]["lost"] > 0
     assert doc["connections"]["reconnects"] > 0
     assert doc["connections"]["attempts"] >= doc["connections"]["reconnects"]
@@ -380,11 +387,6 @@ def test_killed_connections_are_counted_and_the_books_balance(prony, killable, p
     check_books(killable, doc)
     assert min(doc["done_by_client"]) > 0
     prony.good("check", killable.url(), "tpcb")
-
-
-@pytest.fixture(params=["postgres", "mariadb"])
-def killable(request, prony):
-    return ServerTarget(request.param, request.getfixturevalue(request.param))
 
 
 def count_sessions(target):
@@ -400,7 +402,8 @@ def load(prony, name="result.json"):
     return json.loads((prony.dir / name).read_text(encoding="utf-8"))
 
 
-def test_without_reconnection_a_client_gives_up(prony, killable):
+@each_loop("killable", SERVER_ENGINES)
+def test_without_reconnection_a_client_gives_up(prony, killable, loop):
     make_tables(prony, killable, "-q")
     run = prony.start("run", killable.url(), "tpcb", "-T", 30, "-c", 4, "-q", "--reconnect-for",
                       "0", "--json", "result.json")
@@ -417,13 +420,14 @@ def test_without_reconnection_a_client_gives_up(prony, killable):
     check_books(killable, doc)
 
 
-def test_cancelled_statements_are_counted(prony, killable):
+@each_loop("killable", SERVER_ENGINES)
+def test_cancelled_statements_are_counted(prony, killable, loop):
     make_tables(prony, killable, "-q")
     # Eight clients queue for the one row of branches: most are in a statement when they are looked at.
-    run = prony.start("run", killable.url(), "tpcb", "-T", 6, "-c", 8, "-q", "--json",
+    run = prony.start("run", killable.url(), "tpcb", "-T", 4, "-c", 8, "-q", "--json",
                       "result.json")
     assert wait_until(lambda: count_sessions(killable) >= 8, 20)
-    end = time.monotonic() + 4
+    end = time.monotonic() + 2.5
     while time.monotonic() < end:
         cancel_all(killable)
         time.sleep(0.02)

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from harness.claims import check_document
-from harness.targets import ServerTarget
+from harness.loops import LOOPS, each_loop
+from harness.targets import ENGINES, ServerTarget
 
 PROTOCOLS = ["simple", "extended", "prepared"]
 
@@ -32,6 +33,9 @@ def run(prony, target, text, *args, status=0, **kwargs):
     check_document(result.json)
     return result
 
+
+on_each_engine = each_loop("target", ENGINES, sanitize_all=False)
+on_postgres = pytest.mark.parametrize("loop", LOOPS, indirect=True)
 
 EXPRESSIONS = {
     "1 + 2 * 3": "7", "(1 + 2) * 3": "9", "7 / 2": "3", "-7 / 2": "-3", "7 % 3": "1", "-7 % 3": "-1",
@@ -72,7 +76,8 @@ def test_conditions_choose_what_is_sent(prony, target):
                                 ("one", "1"), ("one", "1"), ("zero", "0"), ("zero", "0")]]
 
 
-def test_a_row_becomes_variables(prony, target):
+@on_each_engine
+def test_a_row_becomes_variables(prony, target, loop):
     make_out(target)
     target.rows("create table source (a int, b varchar(20))")
     target.rows("insert into source values (41, 'O''Brien; x'), (1, null)")
@@ -98,7 +103,8 @@ def test_a_name_survives_in_a_simple_statement(prony, target):
     assert out(target) == [["a", "41"], ["colon", ":a"]]
 
 
-def test_statements_over_lines_with_comments_and_quotes(prony, target):
+@on_each_engine
+def test_statements_over_lines_with_comments_and_quotes(prony, target, loop):
     make_out(target)
     script = ("-- a comment; with a semicolon\nINSERT INTO results\n  VALUES ('a;b', -- more ;\n"
               "  'it''s :x') ;\n/* SELECT :nope; */ INSERT INTO results VALUES ('b', '--');"
@@ -110,7 +116,8 @@ def test_statements_over_lines_with_comments_and_quotes(prony, target):
         assert [item["count"] for item in doc["statements"]] == [1, 1, 1]
 
 
-def test_text_beyond_ascii_goes_through(prony, target):
+@on_each_engine
+def test_text_beyond_ascii_goes_through(prony, target, loop):
     make_out(target)
     script = "INSERT INTO results VALUES ('ключ', 'grüße 🐘');\nSELECT v AS größe FROM results \\gset\n" \
              "INSERT INTO results VALUES ('z', :größe);\n"
@@ -166,7 +173,8 @@ def test_a_script_of_three_hundred_parameters_is_refused(prony):
     prony.refused("run", "null:", "-f", "my.sql", says=["my.sql:2", "255"])
 
 
-def test_casts_and_arrays_of_postgres_are_no_variables(prony, postgres):
+@on_postgres
+def test_casts_and_arrays_of_postgres_are_no_variables(prony, postgres, loop):
     target = ServerTarget("postgres", postgres)
     make_out(target)
     script = ("\\set x 3\nINSERT INTO results VALUES ('cast', (:x::int + 1)::text);\n"
@@ -178,7 +186,8 @@ def test_casts_and_arrays_of_postgres_are_no_variables(prony, postgres):
         assert out(target) == [["cast", "4"], ["dollar", "a:x;b"], ["slice", "{5,6}"]]
 
 
-def test_joined_statements_go_in_one_request(prony, postgres):
+@on_postgres
+def test_joined_statements_go_in_one_request(prony, postgres, loop):
     target = ServerTarget("postgres", postgres)
     make_out(target)
     script = "INSERT INTO results VALUES ('a', 1)\\; INSERT INTO results VALUES ('b', 2);\n"
@@ -210,7 +219,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_the_server_refuses_has_its_class_and_its_words(prony, target, kind):
+@on_each_engine
+def test_what_the_server_refuses_has_its_class_and_its_words(prony, target, kind, loop):
     text, words = WRONG[kind]
     make_out(target, key=True)
     target.rows("insert into results values ('k', 0)")
@@ -222,7 +232,8 @@ def test_what_the_server_refuses_has_its_class_and_its_words(prony, target, kind
     assert out(target) == [["k", "0"]]
 
 
-def test_a_script_that_goes_wrong_by_itself_says_where(prony, target):
+@on_each_engine
+def test_a_script_that_goes_wrong_by_itself_says_where(prony, target, loop):
     make_out(target)
     for line, words in (("\\set x 1 / 0", "division by zero"),
                         ("\\set x 9223372036854775807 + 1", "out of range"),
@@ -236,7 +247,8 @@ def test_a_script_that_goes_wrong_by_itself_says_where(prony, target):
     assert out(target) == []
 
 
-def test_what_began_is_rolled_back_after_an_error(prony, target):
+@on_each_engine
+def test_what_began_is_rolled_back_after_an_error(prony, target, loop):
     make_out(target)
     failed(prony, target, "BEGIN;\nINSERT INTO results VALUES ('half', 1);\n"
            "SELECT a FROM nosuchtable;\nCOMMIT;\n")
@@ -246,7 +258,8 @@ def test_what_began_is_rolled_back_after_an_error(prony, target):
     assert out(target) == []
 
 
-def test_some_failures_do_not_spoil_the_rest(prony, target):
+@on_each_engine
+def test_some_failures_do_not_spoil_the_rest(prony, target, loop):
     make_out(target)
     script = ("\\if :client_id = 1\nSELECT a FROM nosuchtable;\n\\endif\n"
               "INSERT INTO results VALUES ('good', 1);\n")

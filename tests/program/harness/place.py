@@ -3,6 +3,7 @@
 Everything a test process starts inherits TOKEN_NAME in its environment, and every file lies in one
 directory; so what stays behind can be found and named.
 """
+import functools
 import os
 import pwd
 import shutil
@@ -26,6 +27,18 @@ def wait_until(question, timeout_s, pause_s=0.01):
         if answer or time.monotonic() > end:
             return answer
         time.sleep(pause_s)
+
+
+@functools.cache
+def ahead_of_others():
+    """A prefix to run programs under that must not wait for the processor while other programs run;
+    none where we may not."""
+    prefix = ("chrt", "--fifo", "1")
+    try:
+        return prefix if subprocess.run([*prefix, "true"], capture_output=True,
+                                        check=False).returncode == 0 else ()
+    except FileNotFoundError:
+        return ()
 
 
 def unprivileged(*names):

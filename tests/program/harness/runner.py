@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from harness import loops
 from harness.place import REPO, wait_until
 
 BINARY_NAME = "PRONY_BINARY"
@@ -42,9 +43,10 @@ class Result:
 class Running:
     """A prony that was started and not yet waited for."""
 
-    def __init__(self, runner, argv, process, out, err):
+    def __init__(self, runner, argv, args, process, out, err):
         self.runner = runner
         self.argv = argv
+        self.args = args  # of prony itself
         self.process = process
         self.out = out
         self.err = err
@@ -85,6 +87,7 @@ class Running:
                         self.err.read_text(errors="surrogateescape"),
                         time.monotonic() - self.start_s)
         self.runner.judge(result)
+        self.runner.judge_loop(self.args)
         return result
 
 
@@ -98,6 +101,8 @@ class Prony:
         self.store = directory / "store.db"
         self.running = []
         self.n_runs = 0
+        self.loop = loops.FORCED  # of loads on servers; None: as prony chooses
+        self.other_loop = None    # what must come out of it, where that is another
 
     @property
     def is_sanitized(self):
@@ -127,13 +132,14 @@ class Prony:
         """Starts prony in the background; the test must wait for it. prefix runs it under another
         program, such as ("prlimit", "--fsize=1000000")."""
         self.n_runs += 1
-        argv = [*map(str, prefix), str(self.binary), *map(str, args)]
+        args = loops.with_loop([str(arg) for arg in args], self.loop)
+        argv = [*map(str, prefix), str(self.binary), *args]
         out = self.dir / f"run{self.n_runs}.out"
         err = self.dir / f"run{self.n_runs}.err"
         with open(out, "wb") as out_file, open(err, "wb") as err_file:
             process = subprocess.Popen(argv, stdin=stdin, stdout=out_file, stderr=err_file,
                                        cwd=cwd or self.dir, env=self.environment(env))
-        running = Running(self, argv, process, out, err)
+        running = Running(self, argv, args, process, out, err)
         self.running.append(running)
         return running
 
@@ -191,6 +197,15 @@ class Prony:
         assert not reports, f"{result}\n" + "\n".join(reports)
         assert result.status != SANITIZER_STATUS, result
         assert -result.status not in CRASHES, result
+
+    def judge_loop(self, args):
+        """Every document tells what drove the clients, and it is what should have."""
+        if args[:1] != ["run"] or "--json" not in args:
+            return
+        path = self.dir / args[args.index("--json") + 1]
+        if path.is_file() and path.stat().st_size > 0:
+            was = json.loads(path.read_text(encoding="utf-8"))["loop"]
+            assert was == (self.other_loop or loops.expected(args, self.binary)), (was, args)
 
     def release(self):
         """Ends what the test left running; returns lines about it."""

@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 
 ENGINES = ["sqlite", "postgres", "mariadb"]
+SERVER_ENGINES = ENGINES[1:]
 
 # Ways of one engine that differ in what they can do: parameters of the target.
 KINDS = {
