@@ -145,6 +145,16 @@ static void init_workers(struct ring *ring)
     assert(next == ring->n_clients);
 }
 
+// Until it is past this.
+static void wait_for_worker(struct ring_worker *w, enum ring_ready ready)
+{
+    struct ring *ring = w->ring;
+    uint32_t turn;
+
+    while ((turn = gate_turn(&ring->main)), atomic_load(&w->ready) == (int)ready)
+        gate_wait(&ring->main, turn, INT64_MAX);
+}
+
 static int start_workers(struct ring *ring, struct err *err)
 {
     sigset_t all, old;
@@ -162,16 +172,22 @@ static int start_workers(struct ring *ring, struct err *err)
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     for (int i = 0; i < ring->n_workers && rc == 0; i++) {
-        struct ring_worker *w = &ring->workers[i];
-        uint32_t turn;
-        while ((turn = gate_turn(&ring->main)), atomic_load(&w->ready) == 0)
-            gate_wait(&ring->main, turn, INT64_MAX);
-        if (atomic_load(&w->ready) < 0) {
-            *err = w->err;
+        wait_for_worker(&ring->workers[i], RING_UNMADE);
+        if (atomic_load(&ring->workers[i].ready) == RING_NOT_MADE) {
+            *err = ring->workers[i].err;
             rc = -1;
         }
     }
     return rc;
+}
+
+// The sessions go to the workers.
+static void hand_over(struct ring *ring)
+{
+    atomic_store(&ring->connected, true);
+    gate_open(&ring->start);
+    for (int i = 0; i < ring->n_workers; i++)
+        wait_for_worker(&ring->workers[i], RING_MADE);
 }
 
 static void close_sessions(struct ring *ring)
@@ -221,7 +237,6 @@ static void ring_give_back(struct loop *loop)
     struct ring *ring = own(loop);
 
     atomic_store(&ring->quit, true);
-    atomic_store(&ring->started, true);
     gate_open(&ring->start);
     join_threads(ring);
     connector_stop(ring->connector);
@@ -252,6 +267,7 @@ static int ring_start(const struct loop_ops *ops, const struct poller_ops *polle
         ring_give_back(&ring->base);
         return -1;
     }
+    hand_over(ring);
     *ret = &ring->base;
     return 0;
 }

@@ -38,6 +38,8 @@ struct ring_client {
     struct db_result result;
 };
 
+enum ring_ready { RING_NOT_MADE = -1, RING_UNMADE, RING_MADE, RING_ADOPTED }; // its poller
+
 enum ring_press { RING_GO_ON, RING_CANCEL, RING_ABANDON };
 
 struct ring_worker {
@@ -58,7 +60,7 @@ struct ring_worker {
     bool is_stamped;               // now_ns was taken in this wake-up
     unsigned seen_moves;           // ring->moves acted upon
     struct err err;                // why the poller could not be made
-    _Atomic int ready;             // 1: the poller is made, -1: it is not
+    _Atomic int ready;             // enum ring_ready
     _Atomic int press;             // enum ring_press, from the main thread
     _Atomic bool pressed;          // RING_ABANDON was done
     int n_abandoned;
@@ -77,8 +79,8 @@ struct ring {
     struct ring_client **clients; // by number
     bool has_abandoned;           // memory must stay
     struct gate start, main;
-    _Atomic bool started, quit;
-    _Atomic unsigned moves; // how often the end or the cut was moved
+    _Atomic bool connected, started, quit; // raised once, in this order
+    _Atomic unsigned moves;                // how often the end or the cut was moved
     _Atomic int running;
     _Atomic(struct connector_job *) back; // jobs done before the load, newest first
 };
