@@ -4,7 +4,7 @@ import re
 import shutil
 import socket
 
-from harness.server import Absent, Server
+from harness.server import Absent, Server, make_certificate
 
 
 class MariaDB(Server):
@@ -31,6 +31,7 @@ class MariaDB(Server):
             raise Absent("MariaDB is not installed (package mariadb-server)")
         super().__init__(place, data)
         self.socket = self.dir / "socket"
+        self.certificate = self.dir / "server.crt"
         self.init_file = self.dir / "init.sql"
         self.init_file.write_text(
             "CREATE USER IF NOT EXISTS prony@localhost;\n"
@@ -67,6 +68,11 @@ class MariaDB(Server):
                 return len(sock.recv(5)) > 4
             except OSError:
                 return False
+
+    def restart_with_tls(self):
+        """Its own certificate stands in certificate. Until the test ends."""
+        make_certificate(self, self.certificate, self.dir / "server.key")
+        self.restart(ssl_cert=self.certificate, ssl_key=self.dir / "server.key")
 
     def rows(self, database, query, user="root"):
         """All rows as lists of texts; NULL is None, also where the text is NULL."""

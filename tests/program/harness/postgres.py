@@ -6,7 +6,7 @@ import signal
 import socket
 from pathlib import Path
 
-from harness.server import Absent, Server
+from harness.server import Absent, Server, make_certificate
 
 
 def find_bindir():
@@ -99,11 +99,7 @@ class Postgres(Server):
         """On 127.0.0.1 too, which is where it speaks TLS; the parameters of a URL that checks the
         certificate. Until the test ends."""
         certificate, key = self.dir / "server.crt", self.dir / "server.key"
-        if not certificate.exists():
-            self.tool(["openssl", "req", "-new", "-x509", "-newkey", "ec", "-pkeyopt",
-                       "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                       "/CN=prony-test", "-out", certificate, "-keyout", key])
-            key.chmod(0o600)
+        make_certificate(self, certificate, key)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.restart(listen_addresses="127.0.0.1", port=port, ssl="on", ssl_cert_file=certificate,

@@ -170,6 +170,10 @@ class Prony:
             result.json = json.loads(path.read_text(encoding="utf-8"))
         return result
 
+    def document(self, name):
+        """What --json wrote."""
+        return json.loads((self.dir / name).read_text(encoding="utf-8"))
+
     def files(self):
         """What lies in the test's directory, but for what the runs said."""
         own = re.compile(r"run\d+\.(out|err)")

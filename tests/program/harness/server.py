@@ -170,3 +170,11 @@ class Server:
         self.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 
+
+def make_certificate(server, certificate, key):
+    """One that its server has signed itself, for the name prony-test."""
+    if not certificate.exists():
+        server.tool(["openssl", "req", "-new", "-x509", "-newkey", "ec", "-pkeyopt",
+                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                     "/CN=prony-test", "-out", certificate, "-keyout", key])
+        key.chmod(0o600)
