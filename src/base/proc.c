@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -374,4 +375,19 @@ int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_
     if (r < 0 && r != -ESRCH)
         return r;
     return wait_gone(pid, start_ticks, KILL_WAIT_NS) ? 0 : -ETIMEDOUT;
+}
+
+int64_t proc_allow_files(int64_t wanted)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return INT64_MAX; // who cannot be asked will refuse what is too much
+    if (limit.rlim_cur < (rlim_t)wanted && limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = limit;
+        raised.rlim_cur = (rlim_t)wanted < limit.rlim_max ? (rlim_t)wanted : limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            limit = raised;
+    }
+    return limit.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)limit.rlim_cur;
 }

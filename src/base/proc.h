@@ -47,3 +47,7 @@ int proc_signal(pid_t pid, uint64_t start_ticks, int signal_number);
 // group if it leads one; reaps it if it is our child. Never touches another process that got the
 // same pid. Returns 0 when it is gone, else negative errno (-EPERM; -ETIMEDOUT: survives SIGKILL).
 int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_ns);
+
+// Sees to it that this process may have so many files open, as far as it may raise its own limit.
+// Returns the limit that holds then.
+int64_t proc_allow_files(int64_t wanted);

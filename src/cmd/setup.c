@@ -8,12 +8,15 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "watch/storage.h"
 #include "load/connect_error.h"
+
+#define SPARE_FILES 64 // that a run has open besides its sessions
 
 int setup_connect_error(struct db_target *target, const struct db_result *result, struct err *err)
 {
@@ -185,6 +188,25 @@ int setup_check_room(const struct setup *setup, struct err *err)
                    storage.mount_point, units_format_bytes(room, there));
 }
 
+// A session of a server is a socket.
+static int check_open_files(const struct setup *setup, const struct setup_wish *wish,
+                            struct err *err)
+{
+    if (!db_has_loop(setup->target, "ring"))
+        return 0;
+    int64_t limit = proc_allow_files(wish->clients + SPARE_FILES);
+    if (limit >= wish->clients + SPARE_FILES)
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "--clients %lld: this process may open %lld files, and needs one for each client "
+        "and %d others: raise the limit of open files (ulimit -n %lld), or use at most "
+        "%lld clients",
+        (long long)wish->clients, (long long)limit, SPARE_FILES,
+        (long long)(wish->clients + SPARE_FILES),
+        (long long)(limit > SPARE_FILES ? limit - SPARE_FILES : 0));
+}
+
 int setup_check_run(const struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     const struct db_facts *facts = &setup->facts;
@@ -203,6 +225,8 @@ int setup_check_run(const struct setup *setup, const struct setup_wish *wish, st
                        (long long)wish->clients, db_display(setup->target), facts->max_connections,
                        facts->max_connections_setting, facts->connections_used, left > 0 ? left : 0,
                        facts->max_connections_setting);
+    if (check_open_files(setup, wish, err) < 0)
+        return -1;
     if (setup->builtin && !hollow)
         return check_tables(setup, wish, err);
     return 0;

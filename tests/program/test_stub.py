@@ -286,3 +286,16 @@ def test_bad_options_are_named(place, option, value, says):
     done = subprocess.run([server.binary, "--mysql", server.mysql_socket, option, value],
                           capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2 and says in done.stderr, done
+
+
+# ---- many sessions
+
+def test_the_limit_of_open_files_is_raised_or_told(prony, stub):
+    url = stub().url("postgres")
+    few = ("prlimit", "--nofile=128:400")
+    doc = prony.measure(url, "select-only", "-s", 1, "-c", 300, "-t", 2, "-q", prefix=few).json
+    assert doc["transactions"]["done"] == 600
+    result = prony.refused("run", url, "select-only", "-s", 1, "-c", 350, "-t", 2, prefix=few,
+                           says=["--clients 350", "open 400 files", "ulimit -n 414",
+                                 "at most 336 clients"])
+    assert result.err.count("\n") == 1
