@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 
+from harness.loops import RINGS
+
 pytestmark = pytest.mark.release_only
 
 
@@ -19,12 +21,21 @@ def peak_kib(prony, *args):
     return usage.ru_maxrss
 
 
-@pytest.mark.parametrize("loop", ["threads", "auto"])
-def test_twenty_million_transactions_take_the_memory_of_one_million(prony, loop):
-    few = peak_kib(prony, "null:", "select-only", "-c", 1, "-t", 1000000, "--loop", loop)
-    many = peak_kib(prony, "null:", "select-only", "-c", 1, "-t", 20000000, "--loop", loop)
+def test_twenty_million_transactions_take_the_memory_of_one_million(prony):
+    few = peak_kib(prony, "null:", "select-only", "-c", 1, "-t", 1000000)
+    many = peak_kib(prony, "null:", "select-only", "-c", 1, "-t", 20000000)
     assert many - few < 1024, (few, many)
     assert few < 64 * 1024
+
+
+@pytest.mark.parametrize("engine,loop", [("postgres", RINGS[0]), ("mysql", RINGS[-1])],
+                         indirect=["loop"])
+def test_transactions_of_the_ring_take_no_memory(prony, stub, engine, loop):
+    server = stub()
+    line = [server.url(engine), "select-only", "-s", 1, "-c", 16, "--loop", loop]
+    few = peak_kib(prony, *line, "-t", 1000)
+    many = peak_kib(prony, *line, "-t", 10000)
+    assert many - few < 1024, (few, many)
 
 
 def test_a_client_takes_little_memory(prony):

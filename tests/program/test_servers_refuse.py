@@ -5,12 +5,16 @@ import subprocess
 
 import pytest
 
-from harness.targets import ServerTarget
+from harness.loops import each_loop
+from harness.targets import SERVER_ENGINES, ServerTarget
 
 
-@pytest.fixture(params=["postgres", "mariadb"])
+@pytest.fixture(params=SERVER_ENGINES)
 def target(request, prony):
     return ServerTarget(request.param, request.getfixturevalue(request.param))
+
+
+on_each_server = each_loop("target", SERVER_ENGINES, sanitize_all=False)
 
 
 COMMANDS = [["run", "URL", "tpcb", "-T", "30"], ["init", "URL", "tpcb", "-s", "1"],
@@ -119,7 +123,8 @@ def target_tables(prony, target):
 
 # ---- too many
 
-def test_more_clients_than_connections_name_the_setting(prony, target):
+@on_each_server
+def test_more_clients_than_connections_name_the_setting(prony, target, loop):
     target_tables(prony, target)
     limit = {"postgres": 100, "mariadb": 151}[target.engine]
     result = prony.refused("run", target.url(), "tpcb", "-c", str(limit + 1),
@@ -167,7 +172,8 @@ def idle_client(target):
         client.wait(10)
 
 
-def test_a_limit_of_the_role_or_user_is_told(prony, target):
+@on_each_server
+def test_a_limit_of_the_role_or_user_is_told(prony, target, loop):
     """Not to be seen in max_connections: it shows when the clients connect."""
     target_tables(prony, target)
     if target.engine == "postgres":
@@ -222,7 +228,8 @@ def test_a_read_only_mariadb(prony, mariadb):
     prony.good("run", target.url(), "tpcb", "-t", "5", "-q")
 
 
-def test_missing_privileges_are_told(prony, target):
+@on_each_server
+def test_missing_privileges_are_told(prony, target, loop):
     target_tables(prony, target)
     if target.engine == "postgres":
         target.rows("drop role if exists reader")

@@ -53,7 +53,9 @@ def test_postgres_over_tls(prony, encrypted, mode, version, loop):
     check_document(doc)
     assert len(seen) >= 5 and set(seen.values()) == {version}, seen
     assert set(again.values()) == {version}, again
-    assert doc["errors"] == {"lost": 5} and doc["connections"]["reconnects"] == 5
+    # One may be killed while it is being opened anew.
+    assert doc["errors"]["lost"] >= 5 and set(doc["errors"]) <= {"lost", "unavailable"}
+    assert doc["connections"]["reconnects"] >= 5
     n = doc["transactions"]
     sums, rows = balances(target)
     assert n["done"] > 20 and n["done"] <= rows <= n["done"] + n["unknown"] + n["in_flight"]

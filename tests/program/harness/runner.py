@@ -40,6 +40,17 @@ class Result:
                 f"--- stdout\n{self.out}\n--- stderr\n{self.err}")
 
 
+def document_of(args, directory):
+    """The file that `run ARGS` writes, or None."""
+    if args[:1] != ["run"] or "--json" not in args[:-1]:
+        return None
+    return directory / args[args.index("--json") + 1]
+
+
+def written_ns(path):
+    return path.stat().st_mtime_ns if path and path.is_file() else None
+
+
 class Running:
     """A prony that was started and not yet waited for."""
 
@@ -51,6 +62,8 @@ class Running:
         self.out = out
         self.err = err
         self.start_s = time.monotonic()
+        self.document = document_of(args, runner.dir)
+        self.older = written_ns(self.document)
 
     @property
     def pid(self):
@@ -87,7 +100,8 @@ class Running:
                         self.err.read_text(errors="surrogateescape"),
                         time.monotonic() - self.start_s)
         self.runner.judge(result)
-        self.runner.judge_loop(self.args)
+        if status in (0, 1):  # else there is no document
+            self.runner.judge_loop(self)
         return result
 
 
@@ -202,14 +216,13 @@ class Prony:
         assert result.status != SANITIZER_STATUS, result
         assert -result.status not in CRASHES, result
 
-    def judge_loop(self, args):
+    def judge_loop(self, running):
         """Every document tells what drove the clients, and it is what should have."""
-        if args[:1] != ["run"] or "--json" not in args:
+        if written_ns(running.document) == running.older:
             return
-        path = self.dir / args[args.index("--json") + 1]
-        if path.is_file() and path.stat().st_size > 0:
-            was = json.loads(path.read_text(encoding="utf-8"))["loop"]
-            assert was == (self.other_loop or loops.expected(args, self.binary)), (was, args)
+        was = json.loads(running.document.read_text(encoding="utf-8"))["loop"]
+        should = self.other_loop or loops.expected(running.args, self.binary)
+        assert was == should, (was, should, running.args)
 
     def release(self):
         """Ends what the test left running; returns lines about it."""
