@@ -41,8 +41,8 @@ struct vm;
 struct vm *vm_new(const struct workload *workload, int client, uint64_t seed);
 void vm_free(struct vm *vm); // NULL allowed
 
-// For loops with thousands of clients: fetches what a pass touches into the cache, the machine first
-// and, some time later, what it points to.
+// For loops with thousands of clients: fetches what a pass touches into the cache, the machine
+// first and, some time later, what it points to.
 void vm_prefetch(const struct vm *vm);
 void vm_prefetch_more(const struct vm *vm);
 
