@@ -28,8 +28,7 @@ def test_twenty_million_transactions_take_the_memory_of_one_million(prony):
     assert few < 64 * 1024
 
 
-@pytest.mark.parametrize("engine,loop", [("postgres", RINGS[0]), ("mysql", RINGS[-1])],
-                         indirect=["loop"])
+@pytest.mark.parametrize("engine,loop", zip(["postgres", "mysql"], RINGS), indirect=["loop"])
 def test_transactions_of_the_ring_take_no_memory(prony, stub, engine, loop):
     server = stub()
     line = [server.url(engine), "select-only", "-s", 1, "-c", 16, "--loop", loop]

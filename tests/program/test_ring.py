@@ -70,8 +70,8 @@ def test_latency_is_the_delay_that_the_server_made(prony, stub, law, engine, loo
 # ---- a stall
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine,loop", [("postgres", RINGS[0]), ("mysql", RINGS[-1])],
-                         indirect=["loop"])
+@pytest.mark.release_only
+@pytest.mark.parametrize("engine,loop", zip(ENGINES, RINGS), indirect=["loop"])
 def test_a_stall_under_a_rate_hits_all_who_would_have_come(prony, stub, engine, loop):
     """Of those due in the stall, the first waited for all of it and the last hardly. The stall counts
     from the first statement, which is the first planned start."""

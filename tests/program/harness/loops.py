@@ -23,7 +23,7 @@ NAME = "PRONY_TEST_LOOP"
 ALL = ["ring-uring", "ring-epoll", "threads"]
 FORCED = os.environ.get(NAME)
 LOOPS = [FORCED] if FORCED else ALL
-RINGS = [loop for loop in LOOPS if loop.startswith("ring")] or LOOPS
+RINGS = [loop for loop in LOOPS if loop.startswith("ring")]
 SYS_IO_URING_SETUP = 425
 
 # Kinds of a target that differ from another one in nothing that a loop could notice have one loop
