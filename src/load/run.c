@@ -30,6 +30,7 @@ struct run {
     struct shared *shared;
     struct seconds seconds;
     struct loop *loop;
+    char *loop_why; // a better loop could not be had; NULL: it could
     struct txlog *log;
     int64_t start_ns;
     int64_t tick_due_ns, collect_due_ns, cancel_due_ns;
@@ -261,6 +262,8 @@ static struct result *finish(struct run *run)
     clock_boot_id(boot_id, sizeof(boot_id));
     r->boot_id = mem_strdup(boot_id);
     r->loop = mem_strdup(run->loop->ops->name);
+    if (run->loop_why)
+        kvs_add(&r->environment, RESULT_LOOP_WHY, run->loop_why);
     r->threads = run->loop->ops->threads(run->loop);
     r->cpu_user_s = seconds_of(usage.ru_utime, run->usage.ru_utime);
     r->cpu_sys_s = seconds_of(usage.ru_stime, run->usage.ru_stime);
@@ -285,6 +288,8 @@ static int start_loop(struct run *run, struct err *err)
         }
         if (err->kind != ERR_ABSENT)
             break;
+        free(run->loop_why);
+        run->loop_why = mem_strdup(err->text);
         shared_release(run->shared); // as new for the next one
         shared_init(run->shared, run->plan);
     }
@@ -319,6 +324,7 @@ int run_load(const struct plan *plan, const struct run_hooks *hooks, struct resu
     rc = 0;
 out:
     txlog_close(run.log);
+    free(run.loop_why);
     seconds_release(&run.seconds);
     if (run.n_abandoned == 0) { // their threads still look at it
         shared_release(run.shared);

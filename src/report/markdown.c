@@ -119,6 +119,9 @@ void report_markdown(const struct result *r, FILE *out)
     words_counts(r, &line);
     add_setup_line(&page, "transactions", line.buf);
     str_clear(&line);
+    if (words_loop(r, &line))
+        add_setup_line(&page, "loop", line.buf);
+    str_clear(&line);
     if (words_pipeline(r, &line))
         add_setup_line(&page, "pipelined", line.buf);
     str_clear(&line);

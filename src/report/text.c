@@ -120,10 +120,8 @@ static void add_counts(struct page *page)
         const char *name;
         bool (*words)(const struct result *r, struct str *out);
     } facts[] = {
-        {"pipelined", words_pipeline},
-        {"errors", words_errors},
-        {"connections", words_outages},
-        {"client CPU", words_cpu},
+        {"loop", words_loop},           {"pipelined", words_pipeline}, {"errors", words_errors},
+        {"connections", words_outages}, {"client CPU", words_cpu},
     };
     struct str words = STR_INIT;
 

@@ -89,6 +89,16 @@ bool words_pipeline(const struct result *r, struct str *out)
     return true;
 }
 
+bool words_loop(const struct result *r, struct str *out)
+{
+    const char *why = kvs_get(&r->environment, RESULT_LOOP_WHY);
+
+    if (!why)
+        return false;
+    str_addf(out, "%s, as a better one could not be had (%s)", r->loop, why);
+    return true;
+}
+
 bool words_errors(const struct result *r, struct str *out)
 {
     char text[UNITS_MAX];

@@ -18,6 +18,9 @@ void words_counts(const struct result *r, struct str *out);
 // "statements were sent together, ..."; false when each waited for the answer before
 bool words_pipeline(const struct result *r, struct str *out);
 
+// "threads, as --loop ring-uring: ..."; false when nothing better was wanted
+bool words_loop(const struct result *r, struct str *out);
+
 // "busy 14, deadlock 2"; false when there were none, as the next ones.
 bool words_errors(const struct result *r, struct str *out);
 

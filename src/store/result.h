@@ -138,6 +138,8 @@ void result_add_warning(struct result *result, const char *id, const char *fmt, 
 // How statements were sent, kept among the environment: "none" (each after the answer to the one
 // before), "auto" (--pipeline auto) or "script" (sections of its scripts).
 #define RESULT_PIPELINE "load.pipeline"
+// Why the loop is not the best one: a text in the environment, only where it is so.
+#define RESULT_LOOP_WHY "load.loop_why"
 const char *result_pipeline(const struct result *result);
 
 bool result_has_warning(const struct result *result, const char *id);

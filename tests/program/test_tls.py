@@ -101,6 +101,9 @@ def test_mariadb_over_tls_goes_to_threads(prony, encrypted_mariadb):
     doc = prony.measure(url, "tpcb", "-c", 4, "-t", 20, "--loop", "auto", "-q").json
     check_document(doc)
     assert doc["transactions"]["done"] == 80 and doc["loop"] == "threads"
+    assert "TLS" in doc["environment"]["load.loop_why"], doc["environment"]
+    shown = prony.good("show").out
+    assert "loop          threads, as a better one could not be had (" in shown, shown
     assert doc["environment"]["engine.tls"].startswith("TLS"), doc["environment"]["engine.tls"]
     for loop in RINGS:
         prony.refused("run", url, "tpcb", "-t", 5, "--loop", loop, status=4,
