@@ -319,7 +319,7 @@ static enum db_wire_progress end_result(struct postgres_wire *w, int64_t rows)
     if (is_joined && answer->is_failed)
         return break_for(w, "a result after an error");
     answer->rows = rows;
-    answer->n_columns = answer->is_described ? w->row.n : 0;
+    answer->n_columns = answer->is_described && wants_row(w) ? w->row.n : 0;
     answer->is_told = true;
     answer->is_described = false;
     answer->n_data = 0;

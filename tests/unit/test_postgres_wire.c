@@ -589,6 +589,9 @@ static void several_open_requests_are_answered_in_order(void **state)
          "PBES ok 0; BES BES undefined 26000 'gone (does a pooler share its connections? Then use "
          "--protocol extended or simple)'; CPBES undefined 26000 'gone (does a pooler share its "
          "connections? Then use --protocol extended or simple)'; ok 0; BES ok 0;"},
+        // The row that was wanted before stays, and is not this one's.
+        {">Q >q T(a:23) D(5) C(SELECT_1) Z(I) T(b:23) D(6) C(SELECT_1) Z(I)",
+         "Q Q ok 1(a=5:i); ok 1;"},
         {">q >q >q C(UPDATE_1) Z(I) C(UPDATE_2) Z(I) close",
          "Q Q Q ok 1; ok 2; lost  'server closed the connection unexpectedly';"},
     };
