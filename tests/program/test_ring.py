@@ -1,6 +1,8 @@
 """The ring against a server that knows what it did: the stub of bench/. Its delays, errors, losses
 and stalls come out in the result as they were, by both protocols and whatever drives the clients."""
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -192,3 +194,29 @@ def test_errors_have_their_class(prony, stub, engine, state, kind, again, loop):
     assert n["done"] + n["failed"] == 100
     assert (n["failed"], n["retries"]) == ((0, errors) if again else (errors, 0))
     assert doc["connections"]["reconnects"] == 0
+
+
+# ---- beside a server
+
+def policies(pid):
+    """How the kernel schedules each thread; of those that are still there."""
+    found = set()
+    for task in Path("/proc", str(pid), "task").iterdir():
+        try:
+            found.add(os.sched_getscheduler(int(task.name)))
+        except ProcessLookupError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("args,is_batch", [((), True), (("-R", 50), False), (("--think", "5ms"), False)],
+                         ids=["closed", "rate", "think"])
+@each_ring
+def test_workers_let_servers_finish_unless_starts_are_planned(prony, stub, loop, args, is_batch):
+    server = stub()
+    run = prony.start("run", server.url("postgres"), "select-only", "-s", 1, "-c", 4, "-T", 30, "-q",
+                      *args)
+    assert wait_until(lambda: server.counters()["statements"] > 8, 20)
+    assert (os.SCHED_BATCH in policies(run.process.pid)) == is_batch
+    run.interrupt()
+    assert run.wait().status == 0
