@@ -196,6 +196,8 @@ static bool uring_remove(struct poller *poller, int slot)
 
     assert(s->fd >= 0 && !s->removing);
     if (!s->receiving && !s->sending) {
+        // Short sends may be queued: they go now, before another file gets the descriptor's number.
+        io_uring_submit(&p->ring);
         s->fd = -1;
         return true;
     }

@@ -201,6 +201,27 @@ static void a_slot_given_up_is_silent_and_can_be_used_again(const struct poller_
     destroy(&s);
 }
 
+// A session that is lost leaves its descriptor's number to the next one.
+static void what_was_sent_never_reaches_the_next_file_of_the_number(const struct poller_ops *ops)
+{
+    struct scene s;
+    char buf[8];
+
+    if (!make(&s, ops))
+        skip();
+    assert_int_equal(poller_add(s.p, 0, s.own[0]), 0);
+    ops->send(s.p, 0, "old", 3);
+    take_out(&s, 0);
+    assert_int_equal(dup2(s.own[1], s.own[0]), s.own[0]);
+    assert_int_equal(poller_add(s.p, 0, s.own[0]), 0);
+    wait_ms(&s, 20);
+    assert_int_equal(read(s.peer[1], buf, sizeof(buf)), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(read(s.peer[0], buf, sizeof(buf)), 3);
+    take_out(&s, 0);
+    destroy(&s);
+}
+
 static void deadlines_fire_when_nothing_completes(const struct poller_ops *ops)
 {
     struct scene s;
@@ -267,6 +288,7 @@ BOTH(bytes_go_both_ways)
 BOTH(long_sends_arrive_whole_and_in_order)
 BOTH(a_close_is_told_after_the_bytes_before_it)
 BOTH(a_slot_given_up_is_silent_and_can_be_used_again)
+BOTH(what_was_sent_never_reaches_the_next_file_of_the_number)
 BOTH(deadlines_fire_when_nothing_completes)
 BOTH(another_thread_can_wake_it)
 
@@ -279,6 +301,7 @@ int main(void)
         BOTH_TESTS(long_sends_arrive_whole_and_in_order),
         BOTH_TESTS(a_close_is_told_after_the_bytes_before_it),
         BOTH_TESTS(a_slot_given_up_is_silent_and_can_be_used_again),
+        BOTH_TESTS(what_was_sent_never_reaches_the_next_file_of_the_number),
         BOTH_TESTS(deadlines_fire_when_nothing_completes),
         BOTH_TESTS(another_thread_can_wake_it),
     };
