@@ -71,7 +71,10 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
     int rc = 0;
     if (!(db_caps(setup->target) & DB_CAP_HOLLOW))
         rc = fill_look(session, schema, &setup->look, setup->builtin ? err : &ignored);
-    db_disconnect(session);
+    if (wish->create)
+        setup->session = session;
+    else
+        db_disconnect(session);
     if (rc < 0 && setup->builtin)
         return rc;
     if (wish->scale > 0)
@@ -250,6 +253,9 @@ void setup_close(struct setup *setup)
 
     workload_free(setup->workload);
     setup->workload = NULL;
+    if (setup->session)
+        db_disconnect(setup->session);
+    setup->session = NULL;
     db_close(setup->target);
     setup->target = NULL;
     db_facts_release(&setup->facts);

@@ -29,6 +29,7 @@ struct setup_wish {
 struct setup {
     struct leftovers *leftovers;
     struct db_target *target;
+    struct db_session *session;             // init: the one that looked goes on to fill; else NULL
     const struct workload_builtin *builtin; // NULL for files
     struct workload *workload;
     struct db_facts facts;

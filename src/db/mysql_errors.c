@@ -127,7 +127,7 @@ static const struct row rows[] = {
     {2026, DB_LOST},          // client: TLS
     {2027, DB_LOST},          // client: malformed packet: the stream is out of step
     {2049, DB_DENIED},        // client: refuses the old authentication
-    {2054, DB_DENIED},        // client: authentication method not implemented
+    {2054, DB_DENIED},        // client: an authentication method that the library does not have
     {2055, DB_LOST},          // client: lost connection, with the system's reason
     {2058, DB_DENIED},        // client: authentication plugin not found
     {2059, DB_DENIED},        // client: authentication plugin cannot be loaded
@@ -236,6 +236,6 @@ bool mysqldb_is_stale_statement(unsigned code)
 bool mysqldb_is_unpreparable(unsigned code)
 {
     return code == 1295     // not supported in the prepared statement protocol yet
-           || code == 1047  // unknown command: stubs and old proxies
+           || code == 1047  // unknown command: proxies that do not pass it on
            || code == 1235; // not supported yet
 }

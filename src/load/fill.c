@@ -216,15 +216,16 @@ int fill_tables(struct db_target *target, const struct schema *schema,
                 const struct fill_options *options, struct fill_report *ret, struct err *err)
 {
     int64_t start_ns = clock_now_ns(&clock_system);
-    struct db_session *session;
+    struct db_session *session = options->session;
     struct db_result result;
 
     assert(options->scale >= 1 && options->scale <= schema->scale_max);
     *ret = (struct fill_report){.jobs = 1};
-    if (db_connect(target, -1, &session, &result) != DB_OK)
+    if (!session && db_connect(target, -1, &session, &result) != DB_OK)
         return err_set(err, ERR_USAGE, "%s: %s", db_display(target), result.message);
     int rc = fill(session, target, schema, options, ret, err);
-    db_disconnect(session);
+    if (session != options->session)
+        db_disconnect(session);
     for (int i = 0; i < schema->n_tables; i++)
         ret->rows += schema->rows(i, options->scale);
     ret->seconds = (double)(clock_now_ns(&clock_system) - start_ns) / NS_PER_S;

@@ -42,8 +42,9 @@ typedef void fill_tick_fn(void *arg, const struct fill_tick *tick);
 
 struct fill_options {
     int64_t scale;
-    bool replace_foreign; // --replace: tables that prony did not make may be dropped
-    int jobs;             // parallel sessions; 0: what helps on this engine and machine
+    bool replace_foreign;       // --replace: tables that prony did not make may be dropped
+    int jobs;                   // parallel sessions; 0: what helps on this engine and machine
+    struct db_session *session; // the first of them, and stays the caller's; NULL: one is opened
     volatile sig_atomic_t *stop;
     fill_tick_fn *tick;
     void *arg;
