@@ -118,18 +118,11 @@ void report_markdown(const struct result *r, FILE *out)
     str_clear(&line);
     words_counts(r, &line);
     add_setup_line(&page, "transactions", line.buf);
-    str_clear(&line);
-    if (words_loop(r, &line))
-        add_setup_line(&page, "loop", line.buf);
-    str_clear(&line);
-    if (words_pipeline(r, &line))
-        add_setup_line(&page, "pipelined", line.buf);
-    str_clear(&line);
-    if (words_errors(r, &line))
-        add_setup_line(&page, "errors", line.buf);
-    str_clear(&line);
-    if (words_outages(r, &line))
-        add_setup_line(&page, "connections", line.buf);
+    for (const struct words_fact *fact = words_facts; fact->name; fact++) {
+        str_clear(&line);
+        if (fact->words(r, &line))
+            add_setup_line(&page, fact->name, line.buf);
+    }
     str_clear(&line);
     words_setup(r, &line);
     add_setup_line(&page, "set-up", line.buf);

@@ -116,22 +116,15 @@ static void add_fact(struct page *page, const char *name, const char *words)
 
 static void add_counts(struct page *page)
 {
-    static const struct {
-        const char *name;
-        bool (*words)(const struct result *r, struct str *out);
-    } facts[] = {
-        {"loop", words_loop},           {"pipelined", words_pipeline}, {"errors", words_errors},
-        {"connections", words_outages}, {"client CPU", words_cpu},
-    };
     struct str words = STR_INIT;
 
     str_addc(&page->out, '\n');
     words_counts(page->r, &words);
     add_fact(page, "transactions", words.buf);
-    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+    for (const struct words_fact *fact = words_facts; fact->name; fact++) {
         str_clear(&words);
-        if (facts[i].words(page->r, &words))
-            add_fact(page, facts[i].name, words.buf);
+        if (fact->words(page->r, &words))
+            add_fact(page, fact->name, words.buf);
     }
     if (page->r->failure && page->r->counts.done > 0) // else it is the answer
         add_fact(page, "failure", page->r->failure);
