@@ -4,7 +4,6 @@
 
 #include <sqlite3.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "store/store.h"
 
@@ -12,12 +11,9 @@
 #define STORE_APPLICATION_ID 0x70726f6e // "pron"
 
 struct store {
-    sqlite3 *db;
+    sqlite3 *db; // NULL: not made yet (STORE_WRITE)
     char *path;
     enum store_mode mode;
-    dev_t dev; // of the open file
-    ino_t ino;
-    bool made; // by us, and nothing is kept in it yet
 };
 
 enum field_type { FIELD_TEXT, FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_SEED };
@@ -38,9 +34,13 @@ int store_exec(struct store *store, const char *sql, const char *doing, struct e
 int store_prepare(struct store *store, sqlite3_stmt **ret, const char *sql, const char *doing,
                   struct err *err);
 
-// BEGIN IMMEDIATE on the file that the path names now: one that was removed or replaced since it
-// was opened would take what is written along unseen. It is then opened or made again.
+// BEGIN IMMEDIATE on the file that the path names now, brought to this version: one that was removed
+// or replaced since it was opened would take what is written along unseen. It is then opened or made
+// again.
 int store_begin(struct store *store, struct err *err);
+
+// Makes the file now, with its tables, if it is not there yet.
+int store_make(struct store *store, struct err *err);
 
 // Finds a run by id, uuid prefix, "last" or label (store_get's words).
 int store_find(struct store *store, const char *which, int64_t *ret_id, struct err *err);

@@ -326,6 +326,5 @@ int store_put(struct store *store, struct result *result, struct err *err)
         result->id = 0;
         return -1;
     }
-    store->made = false;
     return 0;
 }

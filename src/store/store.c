@@ -2,10 +2,10 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arr.h"
@@ -85,6 +85,18 @@ static int store_check_kind(struct store *store, int64_t *ret_version, struct er
     return 0;
 }
 
+// Before anything is locked for writing. The transaction makes one moment of it: while another
+// prony makes the file, its tables may be there when the mark that says whose they are was not yet.
+static int store_check_kind_at_one_moment(struct store *store, struct err *err)
+{
+    int64_t version;
+
+    sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
+    int r = store_check_kind(store, &version, err);
+    sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+    return r;
+}
+
 static int store_migrate(struct store *store, int64_t version, struct err *err)
 {
     assert(version <= STORE_VERSION);
@@ -95,27 +107,6 @@ static int store_migrate(struct store *store, int64_t version, struct err *err)
         free(finish);
         if (failed)
             return -1;
-    }
-    return 0;
-}
-
-// Migrates, and proves before any load that a result could be kept: setting the application id
-// writes the first page and its journal for real, which a read-only folder or a full disk refuses.
-// The version is read inside the transaction, since two first runs at once may both find an empty
-// file.
-static int store_ready_to_write(struct store *store, struct err *err)
-{
-    static const char doing[] = "checking that it can be written";
-    char mark[64];
-    int64_t version;
-
-    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d", STORE_APPLICATION_ID);
-    if (store_exec(store, "BEGIN IMMEDIATE", doing, err) < 0)
-        return -1;
-    if (store_check_kind(store, &version, err) < 0 || store_migrate(store, version, err) < 0 ||
-        store_exec(store, mark, doing, err) < 0 || store_exec(store, "COMMIT", doing, err) < 0) {
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-        return -1;
     }
     return 0;
 }
@@ -141,91 +132,185 @@ static bool store_is_half_written(struct store *store)
            sqlite3_extended_errcode(store->db) == SQLITE_READONLY_ROLLBACK;
 }
 
-static bool store_is_in_place(const struct store *store)
+// Whether the path still names the file that we have open.
+static bool store_is_in_place(struct store *store)
 {
-    struct stat st;
+    int has_moved = 0;
 
-    return stat(store->path, &st) == 0 && st.st_dev == store->dev && st.st_ino == store->ino;
+    return sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) ==
+               SQLITE_OK &&
+           !has_moved;
 }
 
-static int store_open_file(struct store *store, struct err *err)
+// Opens file for this store; it is the store's own path, or a name to try with.
+static int store_open_file(struct store *store, const char *file, int flags, struct err *err)
 {
-    struct stat st;
-    int64_t version;
-
-    bool existed = stat(store->path, &st) == 0;
-    if (store->mode == STORE_READ && !existed)
-        return err_set(err, ERR_USAGE,
-                       "no results file %s: run `prony run` first, or name one with --store FILE",
-                       store->path);
-    int flags = store->mode == STORE_READ ? SQLITE_OPEN_READONLY
-                                          : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    if (sqlite3_open_v2(store->path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(file, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return err_set(err, ERR_USAGE,
                        "results file %s cannot be %s: %s; name another with --store FILE",
-                       store->path, existed ? "opened" : "made",
+                       store->path, flags & SQLITE_OPEN_CREATE ? "made" : "opened",
                        store->db ? sqlite3_errmsg(store->db) : "out of memory");
-    store->made = !existed;
-    if (stat(store->path, &st) == 0) {
-        store->dev = st.st_dev;
-        store->ino = st.st_ino;
-    }
     sqlite3_busy_timeout(store->db, 10000);
     if (store->mode == STORE_READ && store_is_half_written(store))
         store_recover(store->path);
-    if (store_check_kind(store, &version, err) < 0)
+    if (store_check_kind_at_one_moment(store, err) < 0)
         return -1;
-    if (store->mode == STORE_READ)
-        return 0;
-    if (store_ready_to_write(store, err) < 0) {
-        if (err->kind == ERR_USAGE)
-            return -1;
-        char *why = mem_strdup(err->text);
-        err_set(err, ERR_USAGE, "%s; name another with --store FILE", why);
-        free(why);
-        return -1;
-    }
-    if (store->made)
-        sudo_give_path(store->path);
     sqlite3_exec(store->db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
     return 0;
 }
 
-// A file that we made for nothing goes again, unless another prony has put something into it. One
-// that has it open for later finds out in store_begin.
 static void store_close_file(struct store *store)
 {
-    if (store->made && sqlite3_exec(store->db, "BEGIN EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK) {
-        bool is_empty = store_pragma(store, "SELECT count(*) FROM sqlite_schema") == 0 ||
-                        store_pragma(store, "SELECT count(*) FROM runs") == 0;
-        if (is_empty && store_is_in_place(store))
-            unlink(store->path);
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    store->made = false;
     sqlite3_close(store->db);
     store->db = NULL;
+}
+
+// Opens the file at the path, or makes it.
+static int store_open_or_make(struct store *store, struct err *err)
+{
+    bool exists = access(store->path, F_OK) == 0;
+
+    if (store_open_file(store, store->path,
+                        SQLITE_OPEN_READWRITE | (exists ? 0 : SQLITE_OPEN_CREATE), err) < 0)
+        return -1;
+    if (!exists)
+        sudo_give_path(store->path);
+    return 0;
+}
+
+// Waits for the lock on the file that the path names now.
+static int store_lock(struct store *store, const char *doing, struct err *err)
+{
+    for (int tries = 0; tries < 3; tries++) {
+        if (!store->db && store_open_or_make(store, err) < 0)
+            return -1;
+        if (store_exec(store, "BEGIN IMMEDIATE", doing, err) < 0)
+            return -1;
+        if (store_is_in_place(store))
+            return 0;
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        store_close_file(store);
+    }
+    return err_set(err, ERR_FAILED, "results file %s: is removed again and again", store->path);
+}
+
+// The version is read under the lock, since two first runs at once may both find an empty file.
+// Setting the application id, which says whose file it is, writes the first page.
+static int store_begin_doing(struct store *store, const char *doing, struct err *err)
+{
+    char mark[64];
+    int64_t version;
+
+    assert(store->mode == STORE_WRITE);
+    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d", STORE_APPLICATION_ID);
+    if (store_lock(store, doing, err) < 0)
+        return -1;
+    if (store_check_kind(store, &version, err) < 0 || store_migrate(store, version, err) < 0 ||
+        store_exec(store, mark, doing, err) < 0) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        return -1;
+    }
+    return 0;
+}
+
+int store_begin(struct store *store, struct err *err)
+{
+    return store_begin_doing(store, "beginning to write", err);
+}
+
+// Proves that the open file can be written: the first page and its journal are written for real,
+// which a read-only folder or a full disk refuses.
+static int store_prove_writable(struct store *store, struct err *err)
+{
+    static const char doing[] = "checking that it can be written";
+
+    if (store_begin_doing(store, doing, err) < 0)
+        return -1;
+    if (store_exec(store, "COMMIT", doing, err) < 0) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        return -1;
+    }
+    return 0;
+}
+
+int store_make(struct store *store, struct err *err)
+{
+    return store->db ? 0 : store_prove_writable(store, err);
+}
+
+// Proves that a missing file could be made, with another beside it that goes at once. The file
+// itself is made with the first result: to remove one that got none would take the journal away
+// from others who use it.
+static int store_prove_makeable(struct store *store, struct err *err)
+{
+    const char *slash = strrchr(store->path, '/');
+    int dir_len = slash ? (int)(slash + 1 - store->path) : 0;
+    char *trial = mem_printf("%.*s.prony-XXXXXX.db", dir_len, store->path);
+    int r = -1;
+
+    int fd = mkstemps(trial, 3);
+    if (fd < 0) {
+        err_set(err, ERR_USAGE, "results file %s cannot be made: %s; name another with --store FILE",
+                store->path, strerror(errno));
+    } else {
+        close(fd);
+        r = store_open_file(store, trial, SQLITE_OPEN_READWRITE, err) < 0 ||
+                    store_exec(store, "PRAGMA synchronous = OFF", "trying it", err) < 0 ||
+                    store_prove_writable(store, err) < 0
+                ? -1
+                : 0;
+        store_close_file(store);
+        unlink(trial);
+    }
+    free(trial);
+    return r;
+}
+
+// Before any load. Whatever refuses here, it was the wrong file to name.
+static int store_open_to_write(struct store *store, struct err *err)
+{
+    bool exists = access(store->path, F_OK) == 0;
+
+    if (exists ? store_open_file(store, store->path, SQLITE_OPEN_READWRITE, err) == 0 &&
+                     store_prove_writable(store, err) == 0
+               : store_prove_makeable(store, err) == 0)
+        return 0;
+    if (err->kind == ERR_USAGE)
+        return -1;
+    char *why = mem_strdup(err->text);
+    err_set(err, ERR_USAGE, "%s; name another with --store FILE", why);
+    free(why);
+    return -1;
+}
+
+static int store_open_to_read(struct store *store, struct err *err)
+{
+    if (access(store->path, F_OK) < 0)
+        return err_set(err, ERR_USAGE,
+                       "no results file %s: run `prony run` first, or name one with --store FILE",
+                       store->path);
+    return store_open_file(store, store->path, SQLITE_OPEN_READONLY, err);
 }
 
 int store_open(struct store **ret, const char *path, enum store_mode mode, struct err *err)
 {
     const char *from_environment = getenv("PRONY_STORE");
     struct store *store = mem_calloc(1, sizeof(*store));
+    int r;
 
     if (!path)
         path = from_environment && *from_environment ? from_environment : "prony.db";
     store->path = mem_strdup(path);
     store->mode = mode;
-    if (strcmp(path, ":memory:") == 0) { // a word of SQLite's, not a file: the result would be lost
+    if (strcmp(path, ":memory:") == 0) // a word of SQLite's, not a file: the result would be lost
+        r = err_set(err, ERR_USAGE, "--store %s: names no file that could be kept", path);
+    else
+        r = mode == STORE_WRITE ? store_open_to_write(store, err) : store_open_to_read(store, err);
+    if (r < 0)
         store_close(store);
-        return err_set(err, ERR_USAGE, "--store %s: names no file that could be kept", path);
-    }
-    if (store_open_file(store, err) < 0) {
-        store_close(store);
-        return -1;
-    }
-    *ret = store;
-    return 0;
+    else
+        *ret = store;
+    return r;
 }
 
 void store_close(struct store *store)
@@ -235,24 +320,6 @@ void store_close(struct store *store)
     store_close_file(store);
     free(store->path);
     free(store);
-}
-
-int store_begin(struct store *store, struct err *err)
-{
-    static const char doing[] = "beginning to write";
-
-    assert(store->mode == STORE_WRITE);
-    for (int tries = 0; tries < 3; tries++) {
-        if (store_exec(store, "BEGIN IMMEDIATE", doing, err) < 0)
-            return -1;
-        if (store_is_in_place(store))
-            return 0;
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-        store_close_file(store);
-        if (store_open_file(store, err) < 0)
-            return -1;
-    }
-    return err_set(err, ERR_FAILED, "results file %s: is removed again and again", store->path);
 }
 
 const char *store_path(const struct store *store)

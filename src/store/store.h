@@ -14,13 +14,12 @@ struct store;
 
 enum store_mode {
     STORE_READ, // must exist; nothing is written (a version newer than known is refused with words)
-    STORE_WRITE, // made when missing; proven writable by a write
+    STORE_WRITE, // proven writable by a write; one that is missing is made with the first result
 };
 
 // NULL path: $PRONY_STORE, else ./prony.db. Returns the path used through store_path.
 int store_open(struct store **ret, const char *path, enum store_mode mode, struct err *err);
 
-// A file that was made and into which nothing came is removed again.
 void store_close(struct store *store);
 const char *store_path(const struct store *store);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arr.h"
 #include "base/mem.h"
@@ -88,8 +89,6 @@ static int transfer(struct store *to, const char *from, int64_t id, int64_t *ret
         sqlite3_exec(to->db, "ROLLBACK", NULL, NULL, NULL);
         rc = -1;
     }
-    if (rc == 0)
-        to->made = false;
     sqlite3_exec(to->db, "DETACH other", NULL, NULL, NULL);
     return rc;
 }
@@ -106,8 +105,10 @@ int store_export(struct store *store, const char *which, const char *path, struc
         return err_set(err, ERR_USAGE, "%s exists already: name a new file with -o FILE", path);
     if (store_open(&to, path, STORE_WRITE, err) < 0)
         return -1;
-    int rc = transfer(to, store->path, id, &new_id, err);
-    store_close(to); // removes what it made when nothing came into it
+    int rc = store_make(to, err) < 0 || transfer(to, store->path, id, &new_id, err) < 0 ? -1 : 0;
+    store_close(to);
+    if (rc < 0)
+        unlink(path);
     return rc;
 }
 
@@ -144,8 +145,10 @@ int store_import(struct store *store, const char *path, int64_t *ret_id, bool *r
         return -1;
     int rc = only_run(from, &id, &uuid, err);
     store_close(from);
-    if (rc < 0)
+    if (rc < 0 || store_make(store, err) < 0) {
+        free(uuid);
         return -1;
+    }
     struct err ignored = ERR_INIT;
     *ret_known = store_find(store, uuid, ret_id, &ignored) == 0;
     if (!*ret_known)
