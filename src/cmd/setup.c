@@ -67,7 +67,10 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
     enum db_class class = db_connect(setup->target, -1, &session, &result);
     if (class != DB_OK)
         return setup_connect_error(setup->target, &result, err);
-    db_describe(session, &setup->facts);
+    if (wish->create)
+        db_describe_place(session, &setup->facts);
+    else
+        db_describe(session, &setup->facts);
     int rc = 0;
     if (!(db_caps(setup->target) & DB_CAP_HOLLOW))
         rc = fill_look(session, schema, &setup->look, setup->builtin ? err : &ignored);

@@ -453,6 +453,18 @@ enum db_class db_claim(struct db_session *session, const char *name, struct db_r
     return call_end(session, "claim", name, start_ns, class, result);
 }
 
+enum db_class db_hurry(struct db_session *session, bool on, struct db_result *result)
+{
+    assert(!session->bulk);
+    if (session->lost)
+        return fail_lost(result);
+    if (!session->target->driver->hurry)
+        return DB_OK;
+    int64_t start_ns = call_begin(session, result);
+    enum db_class class = session->target->driver->hurry(session, on, result);
+    return call_end(session, "hurry", on ? "on" : "off", start_ns, class, result);
+}
+
 enum db_class db_settle_table(struct db_session *session, const struct db_table *table,
                               struct db_result *result)
 {
@@ -468,7 +480,9 @@ enum db_class db_settle_table(struct db_session *session, const struct db_table 
 
 // ---- records
 
-void db_describe(struct db_session *session, struct db_facts *facts)
+static void describe(struct db_session *session,
+                     void (*slot)(struct db_session *session, struct db_facts *facts),
+                     struct db_facts *facts)
 {
     struct db_target *target = session->target;
     int64_t start_ns = target->trace ? clock_now_ns(target->options.clock) : 0;
@@ -479,9 +493,21 @@ void db_describe(struct db_session *session, struct db_facts *facts)
     if (session->lost)
         snprintf(facts->version, sizeof(facts->version), "unknown: the connection was lost");
     else
-        target->driver->describe(session, facts);
+        slot(session, facts);
     if (target->trace)
         db_trace_call(target->trace, session->client, "describe", NULL, start_ns, NULL);
+}
+
+void db_describe(struct db_session *session, struct db_facts *facts)
+{
+    describe(session, session->target->driver->describe, facts);
+}
+
+void db_describe_place(struct db_session *session, struct db_facts *facts)
+{
+    const struct db_driver *driver = session->target->driver;
+
+    describe(session, driver->describe_place ? driver->describe_place : driver->describe, facts);
 }
 
 void db_sample(struct db_session *session, struct kvs *counters)

@@ -139,6 +139,8 @@ struct db_column {
     const char *name;
     const char *type; // "int", "bigint", "char(84)", "timestamp"
     bool not_null;
+    const char *constant; // the value of every row that is loaded, a word without quotes; NULL:
+                          // they differ. Rows have it all the same
 };
 struct db_table {
     const char *name;
@@ -226,6 +228,11 @@ bool db_session_lost(const struct db_session *session);
 // new tables. Engines whose transactions see to that say DB_OK.
 enum db_class db_claim(struct db_session *session, const char *name, struct db_result *result);
 
+// While on, a commit of this session need not wait for the disk; the first one after off does, for
+// all that any session has committed before. For tables that are being made: until their mark says
+// that they are whole, a power cut costs them anyway. Engines without such a thing ignore it.
+enum db_class db_hurry(struct db_session *session, bool on, struct db_result *result);
+
 // Creates a table (with the primary key at once only where with_key). Bulk load: begin, then rows
 // with n_columns values each, then end, which makes them durable and visible and gives their
 // number in result->rows. Rows arrive in key order. A row or an end that fails ends the load:
@@ -244,6 +251,9 @@ enum db_class db_settle_table(struct db_session *session, const struct db_table 
 
 // Fills facts as far as the server tells; never fails as a whole.
 void db_describe(struct db_session *session, struct db_facts *facts);
+
+// The same, but where it takes less time only what an init needs: version, read_only, sizes, paths.
+void db_describe_place(struct db_session *session, struct db_facts *facts);
 
 // Cumulative counters, name and value ("checkpoints", "wal_bytes", "blocks_read", ...); the
 // difference of two samples describes a run. Missing ones are left out. Never fails.

@@ -75,6 +75,8 @@ struct db_driver {
 
     enum db_class (*claim)(struct db_session *session, const char *name,
                            struct db_result *result); // optional
+    enum db_class (*hurry)(struct db_session *session, bool on,
+                           struct db_result *result); // optional
     enum db_class (*create_table)(struct db_session *session, const struct db_table *table,
                                   bool with_key, struct db_result *result);
     // When a row fails the driver abandons the load by itself (bulk_end is not called then).
@@ -88,7 +90,8 @@ struct db_driver {
 
     // The layer has set every field to its "unknown" value, and the engine to the driver's name.
     void (*describe)(struct db_session *session, struct db_facts *facts);
-    void (*sample)(struct db_session *session, struct kvs *counters); // optional
+    void (*describe_place)(struct db_session *session, struct db_facts *facts); // optional
+    void (*sample)(struct db_session *session, struct kvs *counters);           // optional
 
     // Optional: the protocol for the ring, which then stands among the loops.
     const struct db_wire_codec *wire;

@@ -38,10 +38,15 @@ void postgres_close(struct db_target *base);
 struct postgres_cancel;
 
 // A COPY between bulk_begin and bulk_end.
+struct postgres_bulk_column {
+    bool strip;      // trailing blanks mean nothing there (char(n))
+    bool is_default; // left out of COPY: every row gets the same
+};
+
 struct postgres_bulk {
     struct str rows; // encoded, not yet handed to libpq
-    bool *strip;     // per column: trailing blanks mean nothing there (char(n))
-    int n_columns;
+    const struct db_table *table;
+    struct postgres_bulk_column *columns;
     int64_t n_rows;
     bool own_transaction; // bulk_begin opened one, bulk_end commits it
 };
@@ -112,6 +117,7 @@ void postgres_cancel(struct db_session *base);
 
 // ---- slots of the other files
 
+enum db_class postgres_hurry(struct db_session *base, bool on, struct db_result *result);
 enum db_class postgres_create_table(struct db_session *base, const struct db_table *table,
                                     bool with_key, struct db_result *result);
 enum db_class postgres_bulk_begin(struct db_session *base, const struct db_table *table,
@@ -124,6 +130,7 @@ enum db_class postgres_settle_table(struct db_session *base, const struct db_tab
 void postgres_bulk_release(struct postgres_bulk *bulk);
 
 void postgres_describe(struct db_session *base, struct db_facts *facts);
+void postgres_describe_place(struct db_session *base, struct db_facts *facts);
 void postgres_sample(struct db_session *base, struct kvs *counters);
 
 // ---- postgres_facts.c and postgres_place.c

@@ -259,14 +259,23 @@ static void describe_sizes(struct postgres_session *s, struct db_facts *facts)
     }
 }
 
-void postgres_describe(struct db_session *base, struct db_facts *facts)
+// A new session's first look at the settings and at who else is there takes the server many times
+// as long as all of this.
+void postgres_describe_place(struct db_session *base, struct db_facts *facts)
 {
     struct postgres_session *s = postgres_session(base);
 
     describe_version(s, facts);
-    describe_settings(s, facts);
-    describe_connections(s, facts);
     describe_read_only(s, facts);
     describe_sizes(s, facts);
     postgres_place(s, facts);
+}
+
+void postgres_describe(struct db_session *base, struct db_facts *facts)
+{
+    struct postgres_session *s = postgres_session(base);
+
+    describe_settings(s, facts);
+    describe_connections(s, facts);
+    postgres_describe_place(base, facts);
 }

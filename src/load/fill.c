@@ -197,7 +197,7 @@ static int fill(struct db_session *session, struct db_target *target, const stru
 
     if (claim(session, schema, options, err) < 0 ||
         may_replace(session, target, schema, options, err) < 0 ||
-        mark_write(session, schema->name, options->scale, true, err) < 0)
+        mark_begin(session, schema->name, options->scale, err) < 0)
         return -1;
     if (options->tick)
         options->tick(options->arg, &dropping);
@@ -209,7 +209,7 @@ static int fill(struct db_session *session, struct db_target *target, const stru
                  "; the tables are marked as unfinished, the next init makes them anew");
         return -1;
     }
-    return mark_write(session, schema->name, options->scale, false, err);
+    return 0;
 }
 
 int fill_tables(struct db_target *target, const struct schema *schema,
@@ -217,13 +217,18 @@ int fill_tables(struct db_target *target, const struct schema *schema,
 {
     int64_t start_ns = clock_now_ns(&clock_system);
     struct db_session *session = options->session;
-    struct db_result result;
+    struct db_result result, ignored;
 
     assert(options->scale >= 1 && options->scale <= schema->scale_max);
     *ret = (struct fill_report){.jobs = 1};
     if (!session && db_connect(target, -1, &session, &result) != DB_OK)
         return err_set(err, ERR_USAGE, "%s: %s", db_display(target), result.message);
+    db_hurry(session, true, &ignored);
     int rc = fill(session, target, schema, options, ret, err);
+    if (rc == 0) {
+        db_hurry(session, false, &ignored);
+        rc = mark_end(session, schema->name, err);
+    }
     if (session != options->session)
         db_disconnect(session);
     for (int i = 0; i < schema->n_tables; i++)

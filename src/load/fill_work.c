@@ -40,7 +40,7 @@ struct task {
 
 struct job { // one session and its thread
     struct fill_work *work;
-    struct db_session *session;
+    struct db_session *session; // NULL: not connected; changed under the lock
     pthread_t thread;
     struct task task; // running now; part NULL: none
 };
@@ -53,6 +53,7 @@ struct fill_work {
     pthread_cond_t changed;
     struct part *parts; // by number of rows, most first
     int n_parts;
+    struct db_target *target;
     struct job *jobs;
     int n_jobs, n_running;
     bool failed;
@@ -203,13 +204,31 @@ static enum db_class do_task(struct job *job, struct db_result *result)
     return DB_OTHER;
 }
 
+// A session that the server does not let in is done without; the first one is there already.
+static bool job_connect(struct job *job)
+{
+    struct fill_work *w = job->work;
+    struct db_session *session;
+    struct db_result result;
+
+    if (job->session)
+        return true;
+    if (db_connect(w->target, -1, &session, &result) != DB_OK)
+        return false;
+    db_hurry(session, true, &result);
+    pthread_mutex_lock(&w->lock);
+    job->session = session;
+    pthread_mutex_unlock(&w->lock);
+    return true;
+}
+
 static void *job_main(void *arg)
 {
     struct job *job = arg;
     struct fill_work *w = job->work;
     struct db_result result;
 
-    while (take_task(job)) {
+    while (job_connect(job) && take_task(job)) {
         if (do_task(job, &result) == DB_OK)
             continue;
         pthread_mutex_lock(&w->lock);
@@ -279,6 +298,17 @@ static void wait_a_little(struct fill_work *w)
 }
 
 // Sessions live until their threads have ended, so any may be cancelled.
+static void cancel_all(struct fill_work *w)
+{
+    for (int i = 0; i < w->n_jobs; i++) {
+        pthread_mutex_lock(&w->lock);
+        struct db_session *session = w->jobs[i].session;
+        pthread_mutex_unlock(&w->lock);
+        if (session)
+            db_cancel(session);
+    }
+}
+
 static void watch(struct fill_work *w, const struct fill_options *options)
 {
     int64_t start_ns = clock_now_ns(&clock_system);
@@ -298,8 +328,7 @@ static void watch(struct fill_work *w, const struct fill_options *options)
         if (options->stop && *options->stop)
             atomic_store(&w->quit, true);
         if (atomic_load(&w->quit) && waits++ % CANCEL_EVERY == 0)
-            for (int i = 0; i < w->n_jobs; i++)
-                db_cancel(w->jobs[i].session);
+            cancel_all(w);
         pthread_mutex_lock(&w->lock);
         if (atomic_load(&w->quit))
             pthread_cond_broadcast(&w->changed);
@@ -336,18 +365,6 @@ static void make_parts(struct fill_work *w)
     qsort(w->parts, (size_t)w->n_parts, sizeof(*w->parts), compare_rows);
 }
 
-// Further sessions as far as the server lets them in.
-static void open_sessions(struct fill_work *w, struct db_target *target, struct db_session *session,
-                          int jobs)
-{
-    struct db_result result;
-
-    w->jobs = mem_calloc((size_t)jobs, sizeof(*w->jobs));
-    w->jobs[w->n_jobs++] = (struct job){.work = w, .session = session};
-    while (w->n_jobs < jobs && db_connect(target, -1, &session, &result) == DB_OK)
-        w->jobs[w->n_jobs++] = (struct job){.work = w, .session = session};
-}
-
 static void run_jobs(struct fill_work *w, const struct fill_options *options)
 {
     sigset_t all, old;
@@ -375,6 +392,7 @@ int fill_work(struct db_target *target, struct db_session *session, const struct
 {
     unsigned caps = db_caps(target);
     struct fill_work w = {
+        .target = target,
         .schema = schema,
         .scale = options->scale,
         .key_first = caps & DB_CAP_KEY_FIRST,
@@ -390,15 +408,20 @@ int fill_work(struct db_target *target, struct db_session *session, const struct
     pthread_cond_init(&w.changed, &attr);
     pthread_condattr_destroy(&attr);
     make_parts(&w);
-    open_sessions(&w, target, session, jobs);
+    w.jobs = mem_calloc((size_t)jobs, sizeof(*w.jobs));
+    for (; w.n_jobs < jobs; w.n_jobs++)
+        w.jobs[w.n_jobs] = (struct job){.work = &w, .session = w.n_jobs == 0 ? session : NULL};
     run_jobs(&w, options);
-    *ret_jobs = w.n_jobs;
     if (w.err.kind != ERR_NONE)
         rc = err_set(err, w.err.kind, "%s", w.err.text);
     else if (atomic_load(&w.quit))
         rc = err_set(err, ERR_FAILED, "interrupted");
-    for (int i = 1; i < w.n_jobs; i++)
-        db_disconnect(w.jobs[i].session);
+    *ret_jobs = 0;
+    for (int i = 0; i < w.n_jobs; i++) {
+        *ret_jobs += w.jobs[i].session != NULL;
+        if (i > 0 && w.jobs[i].session)
+            db_disconnect(w.jobs[i].session);
+    }
     free(w.jobs);
     free(w.parts);
     pthread_cond_destroy(&w.changed);

@@ -88,12 +88,10 @@ static int run(struct db_session *session, const char *sql, struct err *err)
     return 0;
 }
 
-int mark_write(struct db_session *session, const char *schema, int64_t scale, bool filling,
-               struct err *err)
+int mark_begin(struct db_session *session, const char *schema, int64_t scale, struct err *err)
 {
     struct db_result result;
     struct str sql = STR_INIT;
-    char now[32] = "";
 
     enum db_class class = db_query(session, "select 1 from " MARK_TABLE " limit 1", false, &result);
     if (class == DB_UNDEFINED && db_create_table(session, &table, true, &result) != DB_OK)
@@ -102,13 +100,24 @@ int mark_write(struct db_session *session, const char *schema, int64_t scale, bo
     add_where(&sql, schema);
     int rc = run(session, sql.buf, err);
     if (rc == 0) {
-        if (!filling)
-            clock_format_utc(clock_real_ns(), now, sizeof(now));
         str_clear(&sql);
-        str_addf(&sql, "insert into " MARK_TABLE " values ('%s', %lld, '%s', '%s', '%s')", schema,
-                 (long long)scale, filling ? "filling" : "complete", now, PRONY_VERSION);
+        str_addf(&sql, "insert into " MARK_TABLE " values ('%s', %lld, 'filling', '', '%s')",
+                 schema, (long long)scale, PRONY_VERSION);
         rc = run(session, sql.buf, err);
     }
+    str_release(&sql);
+    return rc;
+}
+
+int mark_end(struct db_session *session, const char *schema, struct err *err)
+{
+    struct str sql = STR_INIT;
+    char now[32];
+
+    clock_format_utc(clock_real_ns(), now, sizeof(now));
+    str_addf(&sql, "update " MARK_TABLE " set state = 'complete', made = '%s'", now);
+    add_where(&sql, schema);
+    int rc = run(session, sql.buf, err);
     str_release(&sql);
     return rc;
 }

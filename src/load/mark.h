@@ -20,9 +20,11 @@ struct mark {
 // asked.
 int mark_read(struct db_session *session, const char *schema, struct mark *ret, struct err *err);
 
-// Writes the row of a schema, making the table where it is missing: filling, or complete as of now.
-int mark_write(struct db_session *session, const char *schema, int64_t scale, bool filling,
-               struct err *err);
+// Writes the row of a schema, which then says "filling", making the table where it is missing.
+int mark_begin(struct db_session *session, const char *schema, int64_t scale, struct err *err);
+
+// Complete as of now; one statement. The row is there from mark_begin.
+int mark_end(struct db_session *session, const char *schema, struct err *err);
 
 // An integer out of whatever type an engine gives for it (sums come as text or double); 0 for NULL.
 int64_t mark_int(const struct db_value *value);

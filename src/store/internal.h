@@ -34,9 +34,9 @@ int store_exec(struct store *store, const char *sql, const char *doing, struct e
 int store_prepare(struct store *store, sqlite3_stmt **ret, const char *sql, const char *doing,
                   struct err *err);
 
-// BEGIN IMMEDIATE on the file that the path names now, brought to this version: one that was removed
-// or replaced since it was opened would take what is written along unseen. It is then opened or made
-// again.
+// BEGIN IMMEDIATE on the file that the path names now, brought to this version: one that was
+// removed or replaced since it was opened would take what is written along unseen. It is then
+// opened or made again.
 int store_begin(struct store *store, struct err *err);
 
 // Makes the file now, with its tables, if it is not there yet.

@@ -250,8 +250,9 @@ static int store_prove_makeable(struct store *store, struct err *err)
 
     int fd = mkstemps(trial, 3);
     if (fd < 0) {
-        err_set(err, ERR_USAGE, "results file %s cannot be made: %s; name another with --store FILE",
-                store->path, strerror(errno));
+        err_set(err, ERR_USAGE,
+                "results file %s cannot be made: %s; name another with --store FILE", store->path,
+                strerror(errno));
     } else {
         close(fd);
         r = store_open_file(store, trial, SQLITE_OPEN_READWRITE, err) < 0 ||

@@ -26,9 +26,10 @@ static const struct db_column tellers_columns[] = {
     {"filler", "char(84)"},
 };
 
-#define ACCOUNTS_COLUMNS(aid_type)                                                            \
-    {                                                                                         \
-        {"aid", aid_type, true}, {"bid", "int"}, {"abalance", "int"}, {"filler", "char(84)"}, \
+#define ACCOUNTS_COLUMNS(aid_type)                                                     \
+    {                                                                                  \
+        {"aid", aid_type, true}, {"bid", "int"}, {"abalance", "int", .constant = "0"}, \
+            {"filler", "char(84)", .constant = ""},                                    \
     }
 static const struct db_column accounts_columns[] = ACCOUNTS_COLUMNS("int");
 static const struct db_column accounts_columns_big[] = ACCOUNTS_COLUMNS("bigint");

@@ -11,7 +11,6 @@ import time
 import pytest
 
 from harness.claims import check_document
-from harness.place import wait_until
 from harness.targets import ServerTarget, SqliteTarget, balances
 
 # Root without its right to write everything.
@@ -217,10 +216,11 @@ def test_several_runs_at_once_keep_all_their_results(prony):
 
 
 def test_a_refused_run_does_not_take_the_store_from_others(prony):
-    run = prony.start("run", "null:?latency=1ms", "tpcb", "-T", 2, "-q")
-    assert wait_until(prony.store.exists, 10)
+    run = prony.start("run", "null:?latency=1ms", "tpcb", "-T", 3, "-P", "0.2s")
+    run.seen("progress")
     for _ in range(5):
         assert prony.run("run", "null:", "tpcb", "--json", "no/dir").status == 2
+    assert not prony.store.exists()  # made with the first result
     assert run.wait().status == 0
     assert sql(prony, "select count(*) as n from runs")[0]["n"] == 1
 

@@ -365,9 +365,14 @@ static void a_cancel_does_not_reach_the_next_statement(void **state)
 static const struct db_column columns[] = {{"id", "int", true}, {"filler", "char(10)"}};
 static const struct db_table table = {table_name, columns, 2, NULL, 100};
 
-static enum db_class load(struct guest *g, int64_t n_rows, int64_t bad_row)
+static const struct db_column columns_constant[] = {{"id", "int", true},
+                                                    {"filler", "char(10)", .constant = "x"}};
+static const struct db_table table_constant = {table_name, columns_constant, 2, NULL, 100};
+
+static enum db_class load_table(struct guest *g, const struct db_table *into, int64_t n_rows,
+                                int64_t bad_row)
 {
-    if (db_bulk_begin(g->session, &table, &g->result) != DB_OK)
+    if (db_bulk_begin(g->session, into, &g->result) != DB_OK)
         return g->result.class;
     for (int64_t i = 0; i < n_rows; i++) {
         struct db_value row[] = {{.type = DB_INT, .i = i},
@@ -378,6 +383,11 @@ static enum db_class load(struct guest *g, int64_t n_rows, int64_t bad_row)
             return g->result.class;
     }
     return db_bulk_end(g->session, &g->result);
+}
+
+static enum db_class load(struct guest *g, int64_t n_rows, int64_t bad_row)
+{
+    return load_table(g, &table, n_rows, bad_row);
 }
 
 static int64_t count(struct guest *g)
@@ -419,6 +429,51 @@ static void rows_are_born_frozen_in_an_empty_table(void **state)
     queryf_ok(&g, "SELECT relpages = relallvisible FROM pg_class WHERE relname = '%'", table_name);
     assert_true(db_row_value(g.session, 0).b);
     end_load(&g);
+}
+
+static int64_t count_constant(struct guest *g)
+{
+    queryf_ok(g, "SELECT count(*) FROM % WHERE filler = 'x' AND octet_length(filler) = 10",
+              table_name);
+    return db_row_value(g->session, 0).i;
+}
+
+static int64_t count_defaults(struct guest *g)
+{
+    queryf_ok(g, "SELECT count(*) FROM pg_attrdef WHERE adrelid = '%'::regclass", table_name);
+    return db_row_value(g->session, 0).i;
+}
+
+static void a_column_with_one_value_has_it_in_every_row(void **state)
+{
+    struct guest g;
+
+    (void)state;
+    begin_load(&g);
+    assert_int_equal(load_table(&g, &table_constant, 100, 3), DB_OTHER);
+    assert_int_equal(count_defaults(&g), 0);
+    assert_int_equal(load_table(&g, &table_constant, 100, -1), DB_OK); // as a default
+    assert_int_equal(count_constant(&g), 100);
+    assert_int_equal(count_defaults(&g), 0);
+    assert_int_equal(load_table(&g, &table_constant, 100, -1), DB_OK); // with the rows
+    assert_int_equal(count_constant(&g), 200);
+    end_load(&g);
+}
+
+static void a_session_in_a_hurry_does_not_wait_for_the_disk(void **state)
+{
+    struct guest g;
+
+    (void)state;
+    guest_open(&g, server_url, DB_PREPARED);
+    guest_connect(&g);
+    assert_int_equal(db_hurry(g.session, true, &g.result), DB_OK);
+    query_ok(&g, "SHOW synchronous_commit");
+    assert_string_equal(db_row_value(g.session, 0).s, "off");
+    assert_int_equal(db_hurry(g.session, false, &g.result), DB_OK);
+    query_ok(&g, "SHOW synchronous_commit");
+    assert_string_equal(db_row_value(g.session, 0).s, "on");
+    guest_close(&g);
 }
 
 static void rows_that_are_there_stay(void **state)
@@ -547,6 +602,8 @@ int main(void)
         cmocka_unit_test(a_server_that_ends_a_session_says_why),
         cmocka_unit_test(a_cancel_does_not_reach_the_next_statement),
         cmocka_unit_test(rows_are_born_frozen_in_an_empty_table),
+        cmocka_unit_test(a_column_with_one_value_has_it_in_every_row),
+        cmocka_unit_test(a_session_in_a_hurry_does_not_wait_for_the_disk),
         cmocka_unit_test(rows_that_are_there_stay),
         cmocka_unit_test(a_bad_row_ends_the_load_at_once),
         cmocka_unit_test(a_load_can_be_cancelled),
