@@ -13,6 +13,7 @@ enum rng_purpose {
     RNG_BACKOFF,    // waits before a retry or a reconnect
     RNG_DRIVER,     // what a driver invents (null: latency, failures; sqlite: busy waits)
     RNG_DATA,       // rows made by init
+    RNG_PROBE,      // places and order of a storage probe
 };
 
 struct rng {
