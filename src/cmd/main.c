@@ -14,8 +14,8 @@
 #include "db/db.h"
 
 const struct command *const commands[] = {
-    &command_init, &command_run,    &command_check,  &command_list, &command_show,
-    &command_sql,  &command_export, &command_import, NULL,
+    &command_init, &command_run,    &command_check,  &command_list,  &command_show,
+    &command_sql,  &command_export, &command_import, &command_probe, NULL,
 };
 
 static void print_help(FILE *out)

@@ -86,6 +86,20 @@ void progress_fill_tick(void *arg, const struct fill_tick *tick)
     str_release(&line);
 }
 
+void progress_probe_tick(void *arg, const struct probe_tick *tick)
+{
+    struct progress *progress = arg;
+    struct str line = STR_INIT;
+
+    if (!cmd_wants_progress(progress->quiet))
+        return;
+    add_bar(&line, tick->share);
+    str_addf(&line, " %s", tick->what);
+    cmd_progress(line.buf);
+    progress->drawn = true;
+    str_release(&line);
+}
+
 void progress_end(struct progress *progress)
 {
     if (progress->drawn)

@@ -7,6 +7,7 @@
 
 #include "load/fill.h"
 #include "load/run.h"
+#include "volume/probe.h"
 
 struct progress {
     bool quiet;
@@ -16,4 +17,5 @@ struct progress {
 
 void progress_run_tick(void *progress, const struct run_tick *tick);
 void progress_fill_tick(void *progress, const struct fill_tick *tick);
+void progress_probe_tick(void *progress, const struct probe_tick *tick);
 void progress_end(struct progress *progress); // wipes the line

@@ -1,64 +1,13 @@
 // One JSON document per run, built as a tree and printed whole. docs/json.md describes every key;
 // durations are in the unit their key ends with, and a number that does not exist is null.
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/str.h"
-#include "base/text.h"
+#include "report/json_value.h"
 #include "report/report.h"
-
-static json_t *text_or_null(const char *text)
-{
-    if (!text)
-        return json_null();
-    json_t *value = json_string(text);
-    if (value)
-        return value;
-    struct str safe = STR_INIT; // not UTF-8: say so byte by byte rather than lose it
-    text_add_safe(&safe, text);
-    value = json_string(safe.buf);
-    str_release(&safe);
-    return value;
-}
-
-// Numbers to a nanosecond's thousandth: more digits would only be noise from the division.
-static json_t *number(double value)
-{
-    if (!isfinite(value))
-        return json_null();
-    return json_real(round(value * 1e6) / 1e6);
-}
-
-static json_t *us(double ns)
-{
-    return number(ns / NS_PER_US);
-}
-
-static json_t *kvs_object(const struct kvs *list)
-{
-    json_t *object = json_object();
-
-    for (size_t i = 0; i < list->n; i++) {
-        const char *key = list->items[i].key;
-        json_t *old = json_object_get(object, key);
-        json_t *value = text_or_null(list->items[i].value);
-        if (!old) {
-            json_object_set_new(object, key, value);
-        } else if (json_is_array(old)) {
-            json_array_append_new(old, value);
-        } else { // a key given several times (--define) becomes an array
-            json_t *array = json_array();
-            json_array_append(array, old);
-            json_array_append_new(array, value);
-            json_object_set_new(object, key, array);
-        }
-    }
-    return object;
-}
 
 // Counters are numbers where they read as numbers.
 static json_t *counters_object(const struct kvs *list)
@@ -69,7 +18,8 @@ static json_t *counters_object(const struct kvs *list)
         char *end;
         double value = strtod(list->items[i].value, &end);
         json_object_set_new(object, list->items[i].key,
-                            *end ? text_or_null(list->items[i].value) : number(value));
+                            *end ? json_value_text(list->items[i].value)
+                                 : json_value_number(value));
     }
     return object;
 }
@@ -79,10 +29,10 @@ static json_t *histogram(const struct hist_sparse *hist)
     json_t *array = json_array();
 
     for (int i = 0; i < hist->n; i++)
-        json_array_append_new(array,
-                              json_pack("[o, o, I]", us((double)hist_bucket_low(hist->bucket[i])),
-                                        us((double)hist_bucket_high(hist->bucket[i])),
-                                        (json_int_t)hist->counts[i]));
+        json_array_append_new(
+            array, json_pack("[o, o, I]", json_value_us((double)hist_bucket_low(hist->bucket[i])),
+                             json_value_us((double)hist_bucket_high(hist->bucket[i])),
+                             (json_int_t)hist->counts[i]));
     return array;
 }
 
@@ -98,14 +48,15 @@ static json_t *latency(const struct result_latency *l)
     json_t *object = json_object();
 
     json_object_set_new(object, "count", json_integer(m->count));
-    json_object_set_new(object, "mean", any ? us(hist_mean_ns(m)) : json_null());
-    json_object_set_new(object, "sd", any ? us(hist_sd_ns(m)) : json_null());
-    json_object_set_new(object, "min", any ? us((double)m->min_ns) : json_null());
+    json_object_set_new(object, "mean", any ? json_value_us(hist_mean_ns(m)) : json_null());
+    json_object_set_new(object, "sd", any ? json_value_us(hist_sd_ns(m)) : json_null());
+    json_object_set_new(object, "min", any ? json_value_us((double)m->min_ns) : json_null());
     for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-        json_object_set_new(object, quantiles[i].name,
-                            any ? us((double)hist_sparse_quantile(&l->hist, quantiles[i].q))
-                                : json_null());
-    json_object_set_new(object, "max", any ? us((double)m->max_ns) : json_null());
+        json_object_set_new(
+            object, quantiles[i].name,
+            any ? json_value_us((double)hist_sparse_quantile(&l->hist, quantiles[i].q))
+                : json_null());
+    json_object_set_new(object, "max", any ? json_value_us((double)m->max_ns) : json_null());
     json_object_set_new(object, "histogram", histogram(&l->hist));
     return object;
 }
@@ -139,13 +90,13 @@ static json_t *statements(const struct result *r)
         const struct result_statement *s = &r->statements[i];
         bool any = s->m.count > 0;
         json_array_append_new(
-            array, json_pack("{so so sI sI sI so so so so}", "script", text_or_null(s->script),
-                             "sql", text_or_null(s->sql), "count", (json_int_t)s->count, "failed",
-                             (json_int_t)s->failed, "rows", (json_int_t)s->rows, "mean_us",
-                             any ? us(hist_mean_ns(&s->m)) : json_null(), "p50_us",
-                             any ? us((double)s->p50_ns) : json_null(), "p99_us",
-                             any ? us((double)s->p99_ns) : json_null(), "max_us",
-                             any ? us((double)s->m.max_ns) : json_null()));
+            array, json_pack("{so so sI sI sI so so so so}", "script", json_value_text(s->script),
+                             "sql", json_value_text(s->sql), "count", (json_int_t)s->count,
+                             "failed", (json_int_t)s->failed, "rows", (json_int_t)s->rows,
+                             "mean_us", any ? json_value_us(hist_mean_ns(&s->m)) : json_null(),
+                             "p50_us", any ? json_value_us((double)s->p50_ns) : json_null(),
+                             "p99_us", any ? json_value_us((double)s->p99_ns) : json_null(),
+                             "max_us", any ? json_value_us((double)s->m.max_ns) : json_null()));
     }
     return array;
 }
@@ -161,13 +112,15 @@ static json_t *series(const struct result *r)
         double part_s = fmin(1.0, r->duration_s - s->t_s);
         json_array_append_new(
             array,
-            json_pack("{sI so so so so sI}", "t_s", (json_int_t)s->t_s, "tps",
-                      number(part_s > 0 ? (double)s->done / part_s : (double)s->done), "p50_us",
-                      any ? us((double)hist_sparse_quantile(&s->latency, 0.5)) : json_null(),
-                      "p99_us",
-                      any ? us((double)hist_sparse_quantile(&s->latency, 0.99)) : json_null(),
-                      "max_us", any ? us((double)s->latency.m.max_ns) : json_null(), "errors",
-                      (json_int_t)s->errors));
+            json_pack(
+                "{sI so so so so sI}", "t_s", (json_int_t)s->t_s, "tps",
+                json_value_number(part_s > 0 ? (double)s->done / part_s : (double)s->done),
+                "p50_us",
+                any ? json_value_us((double)hist_sparse_quantile(&s->latency, 0.5)) : json_null(),
+                "p99_us",
+                any ? json_value_us((double)hist_sparse_quantile(&s->latency, 0.99)) : json_null(),
+                "max_us", any ? json_value_us((double)s->latency.m.max_ns) : json_null(), "errors",
+                (json_int_t)s->errors));
     }
     return array;
 }
@@ -178,10 +131,11 @@ static json_t *slowest(const struct result *r)
 
     for (int i = 0; i < r->n_slowest; i++) {
         const struct result_slow *s = &r->slowest[i];
-        json_array_append_new(array, json_pack("{si sI so so si}", "client", s->client, "number",
-                                               (json_int_t)s->number, "end_s",
-                                               number((double)s->end_ns / 1e9), "latency_us",
-                                               us((double)s->latency_ns), "script", s->script));
+        json_array_append_new(array,
+                              json_pack("{si sI so so si}", "client", s->client, "number",
+                                        (json_int_t)s->number, "end_s",
+                                        json_value_number((double)s->end_ns / 1e9), "latency_us",
+                                        json_value_us((double)s->latency_ns), "script", s->script));
     }
     return array;
 }
@@ -191,8 +145,9 @@ static json_t *outages(const struct result *r)
     json_t *array = json_array();
 
     for (int i = 0; i < r->n_outages; i++)
-        json_array_append_new(array, json_pack("{so so}", "from_s", number(r->outages[i].from_s),
-                                               "to_s", number(r->outages[i].to_s)));
+        json_array_append_new(array, json_pack("{so so}", "from_s",
+                                               json_value_number(r->outages[i].from_s), "to_s",
+                                               json_value_number(r->outages[i].to_s)));
     return array;
 }
 
@@ -201,8 +156,8 @@ static json_t *warnings(const struct result *r)
     json_t *array = json_array();
 
     for (int i = 0; i < r->n_warnings; i++)
-        json_array_append_new(array, json_pack("{so so}", "id", text_or_null(r->warnings[i].id),
-                                               "text", text_or_null(r->warnings[i].text)));
+        json_array_append_new(array, json_pack("{so so}", "id", json_value_text(r->warnings[i].id),
+                                               "text", json_value_text(r->warnings[i].text)));
     return array;
 }
 
@@ -221,45 +176,46 @@ static void add_identity(json_t *root, const struct result *r)
 
     clock_format_utc(r->started_real_ns, started, sizeof(started));
     json_object_set_new(root, "schema", json_string(REPORT_JSON_SCHEMA));
-    json_object_set_new(root, "status", text_or_null(r->status));
-    json_object_set_new(root, "failure", text_or_null(r->failure));
+    json_object_set_new(root, "status", json_value_text(r->status));
+    json_object_set_new(root, "failure", json_value_text(r->failure));
     json_object_set_new(root, "run_id", json_integer(r->id));
-    json_object_set_new(root, "uuid", text_or_null(r->uuid));
-    json_object_set_new(root, "label", text_or_null(r->label));
-    json_object_set_new(root, "note", text_or_null(r->note));
-    json_object_set_new(root, "prony_version", text_or_null(r->prony_version));
-    json_object_set_new(root, "command", text_or_null(r->command));
+    json_object_set_new(root, "uuid", json_value_text(r->uuid));
+    json_object_set_new(root, "label", json_value_text(r->label));
+    json_object_set_new(root, "note", json_value_text(r->note));
+    json_object_set_new(root, "prony_version", json_value_text(r->prony_version));
+    json_object_set_new(root, "command", json_value_text(r->command));
     json_object_set_new(root, "started_utc", json_string(started));
-    json_object_set_new(root, "target", text_or_null(r->target));
+    json_object_set_new(root, "target", json_value_text(r->target));
     json_object_set_new(root, "engine",
-                        json_pack("{so so}", "name", text_or_null(r->engine), "version",
-                                  text_or_null(r->engine_version)));
+                        json_pack("{so so}", "name", json_value_text(r->engine), "version",
+                                  json_value_text(r->engine_version)));
     json_object_set_new(root, "workload",
-                        json_pack("{so so so}", "name", text_or_null(r->workload), "hash",
-                                  text_or_null(r->workload_hash), "scale",
+                        json_pack("{so so so}", "name", json_value_text(r->workload), "hash",
+                                  json_value_text(r->workload_hash), "scale",
                                   r->scale ? json_integer(r->scale) : json_null()));
     json_object_set_new(root, "clients", json_integer(r->clients));
     json_object_set_new(root, "threads", json_integer(r->threads));
-    json_object_set_new(root, "loop", text_or_null(r->loop));
-    json_object_set_new(root, "protocol", text_or_null(r->protocol));
-    json_object_set_new(root, "pipeline", text_or_null(result_pipeline(r)));
+    json_object_set_new(root, "loop", json_value_text(r->loop));
+    json_object_set_new(root, "protocol", json_value_text(r->protocol));
+    json_object_set_new(root, "pipeline", json_value_text(result_pipeline(r)));
     json_object_set_new(root, "seed", json_integer((json_int_t)r->seed));
-    json_object_set_new(root, "rate_tps", r->rate_tps > 0 ? number(r->rate_tps) : json_null());
-    json_object_set_new(root, "options", kvs_object(&r->options));
+    json_object_set_new(root, "rate_tps",
+                        r->rate_tps > 0 ? json_value_number(r->rate_tps) : json_null());
+    json_object_set_new(root, "options", json_value_kvs(&r->options));
 }
 
 static void add_measures(json_t *root, const struct result *r)
 {
-    json_object_set_new(root, "duration_s", number(r->duration_s));
-    json_object_set_new(root, "warmup_s", number(r->warmup_s));
-    json_object_set_new(root, "window_s", number(r->window_s));
+    json_object_set_new(root, "duration_s", json_value_number(r->duration_s));
+    json_object_set_new(root, "warmup_s", json_value_number(r->warmup_s));
+    json_object_set_new(root, "window_s", json_value_number(r->window_s));
     json_object_set_new(root, "steady", json_boolean(r->steady));
-    json_object_set_new(root, "steady_why", text_or_null(r->steady_why));
+    json_object_set_new(root, "steady_why", json_value_text(r->steady_why));
     json_object_set_new(root, "transactions", counts(&r->counts));
     json_object_set_new(root, "errors", errors(r->errors));
-    json_object_set_new(
-        root, "throughput",
-        json_pack("{so sI}", "tps", number(r->tps), "transactions", (json_int_t)r->window_done));
+    json_object_set_new(root, "throughput",
+                        json_pack("{so sI}", "tps", json_value_number(r->tps), "transactions",
+                                  (json_int_t)r->window_done));
     json_object_set_new(root, "latency_us", latency(&r->latency));
     if (r->service.present)
         json_object_set_new(root, "service_us", latency(&r->service));
@@ -267,7 +223,7 @@ static void add_measures(json_t *root, const struct result *r)
         struct result_latency given = {.present = true, .hist = r->given_hist};
         json_object_set_new(root, "given_delay_us", latency(&given));
     }
-    json_object_set_new(root, "lock_wait_s", number((double)r->lock_wait_ns / 1e9));
+    json_object_set_new(root, "lock_wait_s", json_value_number((double)r->lock_wait_ns / 1e9));
     json_object_set_new(root, "statements", statements(r));
     json_object_set_new(root, "series", series(r));
     json_object_set_new(root, "slowest", slowest(r));
@@ -275,23 +231,12 @@ static void add_measures(json_t *root, const struct result *r)
     json_object_set_new(root, "connections",
                         json_pack("{sI sI so so}", "reconnects", (json_int_t)r->reconnects,
                                   "attempts", (json_int_t)r->reconnect_attempts, "outage_s",
-                                  number(r->outage_s), "outages", outages(r)));
+                                  json_value_number(r->outage_s), "outages", outages(r)));
     json_object_set_new(root, "client_cpu",
-                        json_pack("{so so so sI}", "user_s", number(r->cpu_user_s), "sys_s",
-                                  number(r->cpu_sys_s), "us_per_statement",
-                                  number(r->cpu_us_per_statement), "statements",
+                        json_pack("{so so so sI}", "user_s", json_value_number(r->cpu_user_s),
+                                  "sys_s", json_value_number(r->cpu_sys_s), "us_per_statement",
+                                  json_value_number(r->cpu_us_per_statement), "statements",
                                   (json_int_t)r->statements_sent));
-}
-
-// Prints and frees.
-static int dump(json_t *root, FILE *out)
-{
-    int rc = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-
-    json_decref(root);
-    if (rc == 0 && (fputc('\n', out) == EOF || fflush(out) != 0))
-        rc = -1;
-    return rc;
 }
 
 int report_json(const struct result *result, FILE *out)
@@ -302,8 +247,8 @@ int report_json(const struct result *result, FILE *out)
     add_measures(root, result);
     json_object_set_new(root, "counters", counters_object(&result->counters));
     json_object_set_new(root, "warnings", warnings(result));
-    json_object_set_new(root, "environment", kvs_object(&result->environment));
-    return dump(root, out);
+    json_object_set_new(root, "environment", json_value_kvs(&result->environment));
+    return json_value_dump(root, out);
 }
 
 int report_list_json(const struct store_row *rows, int n, FILE *out)
@@ -316,13 +261,14 @@ int report_list_json(const struct store_row *rows, int n, FILE *out)
         clock_format_utc(row->started_real_ns, started, sizeof(started));
         json_array_append_new(
             array, json_pack("{sI so ss so so so so sI so so so sI}", "run_id", (json_int_t)row->id,
-                             "label", text_or_null(row->label), "started_utc", started, "status",
-                             text_or_null(row->status), "target", text_or_null(row->target),
-                             "engine", text_or_null(row->engine), "workload",
-                             text_or_null(row->workload), "clients", (json_int_t)row->clients,
-                             "duration_s", number(row->duration_s), "tps", number(row->tps),
-                             "p99_us", row->p99_us > 0 ? number(row->p99_us) : json_null(),
+                             "label", json_value_text(row->label), "started_utc", started, "status",
+                             json_value_text(row->status), "target", json_value_text(row->target),
+                             "engine", json_value_text(row->engine), "workload",
+                             json_value_text(row->workload), "clients", (json_int_t)row->clients,
+                             "duration_s", json_value_number(row->duration_s), "tps",
+                             json_value_number(row->tps), "p99_us",
+                             row->p99_us > 0 ? json_value_number(row->p99_us) : json_null(),
                              "doubts", (json_int_t)row->warnings));
     }
-    return dump(array, out);
+    return json_value_dump(array, out);
 }

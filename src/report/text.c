@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/page.h"
 #include "report/picture.h"
 #include "report/words.h"
 
@@ -18,44 +19,14 @@ struct page {
     struct str out;
 };
 
-static void emphasise(struct page *page, const char *text)
-{
-    if (page->style->colour)
-        str_addf(&page->out, "\033[1m%s\033[0m", text);
-    else
-        str_add(&page->out, text);
-}
-
 static void add_heading(struct page *page, const char *text)
 {
-    str_addc(&page->out, '\n');
-    emphasise(page, text);
-    str_addc(&page->out, '\n');
+    page_heading(&page->out, page->style, text);
 }
 
-// Wraps at blanks to the page's width, later lines indented.
 static void add_wrapped(struct page *page, const char *first, const char *indent, const char *text)
 {
-    int at = text_columns(first);
-    bool begun = false; // a word stands on this line
-
-    str_add(&page->out, first);
-    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
-        size_t len = strcspn(word, " ");
-        char *copy = mem_strndup(word, len);
-        int columns = text_columns(copy);
-        if (begun && at + 1 + columns > page->style->columns) {
-            str_addf(&page->out, "\n%s", indent);
-            at = text_columns(indent);
-            begun = false;
-        }
-        str_addf(&page->out, "%s%s", begun ? " " : "", copy);
-        at += columns + (begun ? 1 : 0);
-        begun = true;
-        word += len;
-        free(copy);
-    }
-    str_addc(&page->out, '\n');
+    page_wrap(&page->out, page->style, first, indent, text);
 }
 
 static void add_answer(struct page *page)
@@ -65,7 +36,7 @@ static void add_answer(struct page *page)
     words_answer(page->r, &answer);
     struct str safe = STR_INIT;
     text_add_safe(&safe, answer.buf);
-    emphasise(page, safe.buf);
+    page_emphasise(&page->out, page->style, safe.buf);
     str_addc(&page->out, '\n');
     str_clear(&answer);
     str_clear(&safe);
@@ -105,13 +76,7 @@ static void add_latency(struct page *page)
 
 static void add_fact(struct page *page, const char *name, const char *words)
 {
-    struct str first = STR_INIT, safe = STR_INIT;
-
-    str_addf(&first, "  %-13s ", name);
-    text_add_safe(&safe, words);
-    add_wrapped(page, first.buf, "                ", safe.buf);
-    str_release(&safe);
-    str_release(&first);
+    page_fact(&page->out, page->style, name, words);
 }
 
 static void add_counts(struct page *page)
@@ -199,19 +164,10 @@ static void add_doubts(struct page *page)
 {
     const struct result *r = page->r;
 
-    if (r->n_warnings == 0)
-        return;
-    add_heading(page, "doubts");
-    for (int i = 0; i < r->n_warnings; i++) {
-        struct str text = STR_INIT, first = STR_INIT;
-        str_add(&first, "  ");
-        text_add_safe(&first, r->warnings[i].id);
-        str_add(&first, ": ");
-        text_add_safe(&text, r->warnings[i].text);
-        add_wrapped(page, first.buf, "    ", text.buf);
-        str_release(&text);
-        str_release(&first);
-    }
+    if (r->n_warnings)
+        add_heading(page, "doubts");
+    for (int i = 0; i < r->n_warnings; i++)
+        page_doubt(&page->out, page->style, r->warnings[i].id, r->warnings[i].text);
 }
 
 static void add_footer(struct page *page)

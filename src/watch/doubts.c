@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "watch/flush.h"
 
 typedef void doubt_rule(struct result *r, const struct doubt_input *in);
 
@@ -237,33 +238,21 @@ static double flush_rate(const struct result *r)
     return counted > rate ? counted : rate;
 }
 
-// Below 20 us a flush is not plausible on anything but a protected cache, below 400 us not on a
-// rotating disk; whether a virtual one rotates, the guest does not know.
 static void doubt_fast_flush(struct result *r, const struct doubt_input *in)
 {
     const struct storage *place = log_place(in);
-    const char *machine = kvs_get(&r->environment, "host.virtualization");
-    bool is_virtual = machine && strncmp(machine, "virtual", 7) == 0;
     double rate = flush_rate(r);
+    char text[UNITS_MAX];
 
     if (!in->workload_writes || not_flushed(in) || (place && place->in_memory) || rate <= 0 ||
         strcmp(r->engine, "null") == 0)
         return;
-    double each_us = 1e6 / rate;
-    const struct storage_layer *disk =
-        place && place->n_layers > 0 ? &place->layers[place->n_layers - 1] : NULL;
-    if (each_us < 20)
+    const char *why = flush_too_fast(1e6 / rate, place, host_is_virtual(&r->environment));
+    if (why)
         result_add_warning(r, "fast-flush",
-                           "the log is flushed every %.3g us: no disk flushes so fast, so a "
-                           "protected cache answers or flushes are ignored; test with the power "
-                           "cut",
-                           each_us);
-    else if (each_us < 400 && disk && disk->rotational == 1 && !is_virtual)
-        result_add_warning(r, "fast-flush",
-                           "the log is flushed every %.0f us on a rotating disk, which takes "
-                           "milliseconds: its cache acknowledges before writing, or flushes are "
-                           "ignored; test with the power cut",
-                           each_us);
+                           "the log is flushed every %s: %s, so a protected cache answers or "
+                           "flushes are ignored; test with the power cut",
+                           units_format_duration(llround(1e9 / rate), text), why);
 }
 
 // ---- what was really exercised

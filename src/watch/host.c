@@ -82,6 +82,13 @@ static void add_virtualisation(struct kvs *env)
         kvs_add(env, "host.container", getenv("container") ? getenv("container") : "none seen");
 }
 
+bool host_is_virtual(const struct kvs *environment)
+{
+    const char *machine = kvs_get(environment, "host.virtualization");
+
+    return machine && strncmp(machine, "virtual", 7) == 0;
+}
+
 void host_record(struct kvs *env)
 {
     static const char *const vm[] = {

@@ -13,6 +13,9 @@
 // (docs/environment.md).
 void host_record(struct kvs *environment);
 
+// As recorded there: is this a guest?
+bool host_is_virtual(const struct kvs *environment);
+
 struct host_sample {
     int64_t mono_ns;
     double user_s, system_s, iowait_s, irq_s, idle_s, steal_s; // sums over all CPUs since boot
