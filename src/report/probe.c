@@ -1,5 +1,6 @@
 #include "report/probe.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -42,19 +43,20 @@ static void add_row(const struct report_probe *report, const struct probe_measur
 {
     bool cached = m->is_block && report->probe->through_cache[0];
     char rate[UNITS_MAX], low[UNITS_MAX], high[UNITS_MAX], p50[UNITS_MAX], p99[UNITS_MAX];
-    char *interval = mem_printf("%s to %s", format_rate(m, m->rate.low > 0 ? m->rate.low : 0, low),
+    char *name = mem_printf("%s%s", m->name, cached ? "*" : "");
+    char *interval = mem_printf("%s to %s", format_rate(m, fmax(m->rate.low, 0), low),
                                 format_rate(m, m->rate.high, high));
 
-    str_addf(out, "  %-24s%s %10s/s  %-22s %8s %9s\n", m->name, cached ? "*" : " ",
-             format_rate(m, m->rate.mean, rate), interval,
-             units_format_duration(hist_quantile(&m->latency, 0.5), p50),
+    str_addf(out, "  %-25s %9s/s  %-20s %8s %8s\n", name, format_rate(m, m->rate.mean, rate),
+             interval, units_format_duration(hist_quantile(&m->latency, 0.5), p50),
              units_format_duration(hist_quantile(&m->latency, 0.99), p99));
     free(interval);
+    free(name);
 }
 
 static void add_table(const struct report_probe *report, struct str *out)
 {
-    str_addf(out, "\n  %-24s  %12s  %-22s %8s %9s\n", "", "rate", "95 % interval", "p50", "p99");
+    str_addf(out, "\n  %-25s %11s  %-20s %8s %8s\n", "", "rate", "95 % interval", "p50", "p99");
     for (int i = 0; i < PROBE_KINDS; i++)
         add_row(report, &report->probe->measures[i], out);
 }
@@ -64,8 +66,9 @@ static void add_meaning(const struct report_probe *report, const struct report_s
 {
     struct kvs sentences = KVS_INIT;
 
-    page_heading(out, style, "what it means");
     probe_words_meaning(report, &sentences);
+    if (sentences.n)
+        page_heading(out, style, "what it means");
     for (size_t i = 0; i < sentences.n; i++) {
         struct str safe = STR_INIT;
         text_add_safe(&safe, sentences.items[i].value);

@@ -43,11 +43,12 @@ void probe_words_answer(const struct report_probe *report, struct str *out)
         str_addf(out, "%s is memory, no storage: %s flushes/s there say nothing about a disk",
                  report->place->fs, flushes);
     else
-        str_addf(out, "%s flushes/s: at most about %s commits/s at one client, %s at eight",
-                 flushes, rough(rate(report, PROBE_FLUSH_1), one),
-                 rough(rate(report, PROBE_FLUSH_8), eight));
-    if (report->probe->interrupted)
+        str_addf(out, "%s flushes/s: at most about %s commits/s at one client", flushes,
+                 rough(rate(report, PROBE_FLUSH_1), one));
+    if (report->probe->interrupted) // which leaves no room on the line
         str_add(out, " (interrupted)");
+    else if (!report->place->in_memory)
+        str_addf(out, ", %s at eight", rough(rate(report, PROBE_FLUSH_8), eight));
 }
 
 void probe_words_setup(const struct report_probe *report, struct str *out)
@@ -139,6 +140,8 @@ static void mean_write_through(const struct report_probe *report, struct kvs *ou
 
 void probe_words_meaning(const struct report_probe *report, struct kvs *out)
 {
+    if (report->place->in_memory)
+        return;
     mean_flush(report, out);
     mean_group(report, out);
     mean_growth(report, out);
@@ -208,18 +211,18 @@ static void doubt_fast_flush(const struct report_probe *report, struct kvs *out)
                  seconds_of(each_us / 1e6, text), disk ? disk->name : report->place->source, why);
 }
 
-// Half a turn of a fast disk alone takes 2 ms.
+// Half a turn of a fast disk alone takes 2 ms. A guest does not know whether its disk rotates.
 static void doubt_fast_read(const struct report_probe *report, struct kvs *out)
 {
     const struct storage_layer *disk = last_disk(report->place);
     int64_t ns = hist_quantile(&report->probe->measures[PROBE_READ_1].latency, 0.5);
     char text[UNITS_MAX];
 
-    if (disk && disk->rotational == 1 && ns < NS_PER_MS && !report->probe->through_cache[0])
+    if (disk && disk->rotational == 1 && ns < NS_PER_MS && !report->probe->through_cache[0] &&
+        !host_is_virtual(report->environment))
         kvs_addf(out, "fast-read",
-                 "a random read takes %s on %s, which calls itself rotational: it is not, or a "
-                 "cache below answers (of the disk, the controller, or the host of a virtual "
-                 "machine); give a --size well over that cache",
+                 "a random read takes %s on %s, a rotating disk, which takes milliseconds: a "
+                 "cache answers (the disk's or the controller's); give a --size well over it",
                  units_format_duration(ns, text), disk->name);
 }
 

@@ -1,5 +1,5 @@
 // The life of a probe: a private directory, a file laid out, rounds of slices, their intervals.
-#include "volume/probe_internal.h"
+#include "volume/probe.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "volume/probe_internal.h"
 
 // The round that is not counted is so long in parts of one that is.
 #define FIRST_ROUND 0.25
