@@ -93,6 +93,9 @@ static int measure(struct probe_door *door, const char *path, volatile sig_atomi
     char dir[PATH_MAX];
     uint64_t seed = 0;
 
+    if (!path[0])
+        return err_set(err, ERR_USAGE,
+                       "the path is empty: name a directory on the storage to probe");
     if (!realpath(path, dir))
         return err_set(err, ERR_USAGE, "%s: %s; name a directory on the storage to probe", path,
                        strerror(errno));

@@ -44,7 +44,8 @@ const struct io_engine *io_choose(const char *name, char *why, int size, struct 
 
 bool io_may_begin(const struct io_job *job, int64_t number, int64_t now_ns)
 {
-    return number < job->max_blocks && now_ns < job->until_ns && !(job->stop && *job->stop);
+    return number < job->max_blocks && (number == 0 || now_ns < job->until_ns) &&
+           !(job->stop && *job->stop);
 }
 
 int64_t io_place(const struct io_job *job, int64_t number, struct rng *rng)

@@ -26,7 +26,7 @@ struct io_job {
     int64_t first_block; // where going through in order begins
     int depth;           // blocks under way, up to IO_DEPTH_MAX
     uint64_t seed;       // of the places
-    int64_t until_ns;    // CLOCK_MONOTONIC: nothing is begun after
+    int64_t until_ns;    // CLOCK_MONOTONIC: nothing is begun after, but the first block always
     int64_t max_blocks;  // nor more than these
     const volatile sig_atomic_t *stop; // nor when it is not zero
     char *buffers; // depth * block_bytes at IO_ALIGN; what is written gets a stamp in each 4 KiB,

@@ -90,7 +90,7 @@ static int run_slice(struct probe *probe, int kind, int64_t slice_ns, double *la
     slice->max_operations =
         method->write ? probe_plan_operations(*last_per_s, slice_ns, method->first) : INT64_MAX;
     int rc = method->run(probe, method, slice, err);
-    if (rc < 0 || slice->operations == 0)
+    if (rc < 0 || slice->operations == 0) // stopped
         return rc;
     assert(slice->took_ns > 0);
     *last_per_s = (double)slice->operations / (double)slice->took_ns * NS_PER_S;
@@ -133,8 +133,9 @@ static int run_round(struct probe *probe, const struct clockwork *clockwork, dou
         int64_t slice_ns = (int64_t)(part * (double)probe_plan_slice_ns(left_ns, rounds));
         if (run_slice(probe, order[i], slice_ns, &per_s[order[i]], slice, err) < 0)
             return -1;
-        if (probe_is_stopped(probe) || slice->operations == 0)
+        if (probe_is_stopped(probe))
             return 0;
+        assert(slice->operations > 0);
     }
     return 1;
 }

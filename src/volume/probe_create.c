@@ -57,7 +57,8 @@ int probe_create_run(struct probe *probe, const struct probe_method *method,
 
     assert(method->depth == 1);
     while (slice->operations < slice->max_operations && slice->operations < FILES_MAX &&
-           now_ns - start_ns < slice->for_ns && !probe_is_stopped(probe)) {
+           (slice->operations == 0 || now_ns - start_ns < slice->for_ns) &&
+           !probe_is_stopped(probe)) {
         if (make_one(site, probe->files_made, err) < 0)
             return -1;
         probe->files_made++;

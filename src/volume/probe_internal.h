@@ -26,7 +26,7 @@ struct probe_site {
 
 // One slice of one measurement.
 struct probe_slice {
-    int64_t for_ns;         // begin nothing after so long
+    int64_t for_ns;         // begin nothing after so long, but one operation in any case
     int64_t max_operations; // nor after so many
 
     // What came of it.

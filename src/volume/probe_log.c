@@ -47,8 +47,8 @@ static int64_t take_block(struct log *log, int64_t now_ns)
     int64_t block = -1;
 
     pthread_mutex_lock(&log->lock);
-    if (log->begun < log->max_blocks && now_ns < log->until_ns && !log->err.kind &&
-        !probe_is_stopped(log->probe)) {
+    if (log->begun < log->max_blocks && (log->begun == 0 || now_ns < log->until_ns) &&
+        !log->err.kind && !probe_is_stopped(log->probe)) {
         block = log->next;
         log->next = (log->next + 1) % log->n_blocks;
         log->begun++;

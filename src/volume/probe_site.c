@@ -39,7 +39,8 @@ static int plan_sizes(struct probe *probe, const char *dir, struct err *err)
 
     if (statvfs(dir, &vfs) < 0)
         return err_set(err, ERR_USAGE, "%s: %s", dir, strerror(errno));
-    int64_t free_bytes = (int64_t)vfs.f_bavail * (int64_t)vfs.f_frsize;
+    // Where the file system tells no size (ramfs), what does not fit is found out while writing.
+    int64_t free_bytes = vfs.f_blocks ? (int64_t)vfs.f_bavail * (int64_t)vfs.f_frsize : INT64_MAX;
     if (probe_plan_sizes(free_bytes, probe->wish->bytes, &probe->site.sizes, err) < 0)
         return err_prefix(err, "%s", dir);
     return 0;

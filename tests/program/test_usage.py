@@ -6,7 +6,8 @@ import re
 import pytest
 
 OK_SQL = "SELECT 1;\n"
-COMMANDS = ["init", "run", "check", "list", "show", "sql", "export", "import"]
+COMMANDS = ["init", "run", "check", "list", "show", "sql", "export", "import",
+            "probe"]
 
 # Each: the command line, and words that the line of error must hold.
 OPTIONS = {
@@ -70,6 +71,7 @@ ARGUMENTS = {
     "a script as a workload": ("run null: ok.sql", ["ok.sql", "-f"]),
     "workload and script": ("run null: tpcb -f ok.sql", ["tpcb", "-f ok.sql"]),
     "one argument too many": ("run null: tpcb more", ["more", "prony run"]),
+    "probe of nothing": ("probe", ["prony probe PATH"]),
     "init of nothing": ("init sqlite:x.db", ["prony init TARGET WORKLOAD"]),
     "init of an unknown workload": ("init sqlite:x.db tpcbb", ["tpcbb", "tpcb"]),
     "init of null": ("init null: tpcb", ["null", "no data"]),
