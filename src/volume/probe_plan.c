@@ -38,7 +38,8 @@ int probe_plan_sizes(int64_t free_bytes, int64_t wished_bytes, struct probe_size
     data -= data % MIB;
     if (data > free_bytes - beside_data()) {
         units_format_bytes(free_bytes < 0 ? 0 : free_bytes, free_text);
-        units_format_bytes(data + beside_data(), need_text);
+        int64_t need = data > INT64_MAX - beside_data() ? INT64_MAX : data + beside_data();
+        units_format_bytes(need, need_text);
         units_format_bytes(DATA_BYTES_MIN + beside_data(), least_text);
         return err_set(err, ERR_USAGE,
                        "only %s are free there and the probe needs %s: free some, or give --size "
