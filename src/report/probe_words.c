@@ -86,13 +86,14 @@ static void mean_group(const struct report_probe *report, struct kvs *out)
              shared, rate(report, PROBE_FLUSH_8) / rate(report, PROBE_FLUSH_1));
 }
 
-// A growing file's size is a second thing to make durable.
+// A growing file's size is a second thing to make durable. Told only when the intervals are apart.
 static void mean_growth(const struct report_probe *report, struct kvs *out)
 {
-    double part = rate(report, PROBE_APPEND) / rate(report, PROBE_FLUSH_1);
+    const struct interval *grows = &report->probe->measures[PROBE_APPEND].rate;
+    const struct interval *written = &report->probe->measures[PROBE_FLUSH_1].rate;
     char text[UNITS_MAX];
 
-    if (part < 0.8)
+    if (grows->high < written->low && grows->mean < 0.8 * written->mean)
         kvs_addf(
             out, "growth",
             "a log file that grows gives only %s commits/s, for each flush also writes its new "

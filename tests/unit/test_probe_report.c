@@ -164,6 +164,10 @@ static void bursts(struct scene *s)
 {
     set_rate(s, PROBE_WRITE_32, 40000, 0.3);
 }
+static void growth_in_doubt(struct scene *s)
+{
+    set_rate(s, PROBE_APPEND, 1200, 0.5);
+}
 static void slow_layout(struct scene *s)
 {
     s->probe->file_bytes = 100 << 20;
@@ -193,6 +197,7 @@ static const struct {
     {on_zfs, "1600", "flush group growth depth scan ", "other-cache "},
     {on_a_server, "1600", "flush group growth depth scan ", "other-cache "},
     {bursts, "1600", "flush group growth depth scan ", "wide-interval "},
+    {growth_in_doubt, "1600", "flush group depth scan ", "wide-interval "},
     {slow_layout, "1600", "flush group growth depth scan ", "small-file "},
     {interrupted, "1600 commits/s at one client (interrupted)", "flush group growth depth scan ",
      ""},
