@@ -25,7 +25,8 @@ static void a_flush_is_judged_by_the_disk_under_it(void **state)
         {30, 0, "write through", false, NULL},
         {30, 0, "", false, NULL},
         {30, 0, "write back", false, "volatile cache"},
-        {50, 1, "write back", true, "volatile cache"},
+        {30, 0, "write back", true, NULL},
+        {50, 1, "write back", true, NULL},
         {150, 0, "write back", false, NULL},
         {150, 1, "write back", false, "rotating"},
         {150, 1, "write through", false, "rotating"},
@@ -50,6 +51,20 @@ static void a_flush_is_judged_by_the_disk_under_it(void **state)
     }
 }
 
+// It says "write back" whatever lies under its file.
+static void a_loop_device_tells_nothing_of_its_cache(void **state)
+{
+    struct storage place = {.n_layers = 1};
+    struct storage_layer *disk = &place.layers[0];
+
+    (void)state;
+    disk->rotational = 1;
+    snprintf(disk->kind, sizeof(disk->kind), "loop");
+    snprintf(disk->write_cache, sizeof(disk->write_cache), "write back");
+    assert_null(flush_too_fast(30, &place, false));
+    assert_non_null(flush_too_fast(5, &place, false));
+}
+
 static void without_a_known_disk_only_the_impossible_is_told(void **state)
 {
     struct storage nothing = {0};
@@ -65,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flush_is_judged_by_the_disk_under_it),
+        cmocka_unit_test(a_loop_device_tells_nothing_of_its_cache),
         cmocka_unit_test(without_a_known_disk_only_the_impossible_is_told),
     };
 
