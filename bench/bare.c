@@ -1,8 +1,9 @@
 // bare [--loop epoll|uring] [--clients N] [--time DURATION] SOCKET: the least that a client of
 // PostgreSQL can do. Logs in (without a password), prepares one SELECT, and then only sends the
 // same bytes that execute it and waits for the end of the answer, on each of N sessions, from one
-// thread. No random numbers, no statistics, nothing decoded: what this costs is the floor under any
-// load generator on sockets.
+// thread. No statistics, nothing decoded: what this costs is the floor under any load generator on
+// sockets. A real server has less to do for a row that it has just read: --keys N asks for rows 1
+// to N at random.
 //
 // Ends with one line of JSON: what the loop did and what it cost, without logging in.
 #include <arpa/inet.h>
@@ -26,18 +27,21 @@
 #include "base/opt.h"
 #include "base/str.h"
 
-#define SQL          "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
-#define BUFFER_BYTES 1024 // of the welcome; an answer has about 60
-#define ENTRIES_MAX  16384
-#define EVENTS       512
-#define WAIT_NS      (100 * NS_PER_MS) // between looks at the clock when nothing comes
+#define SQL           "SELECT abalance FROM pgbench_accounts WHERE aid = $1"
+#define KEY_DIGITS    5
+#define KEY_AT        16 // in the bytes of an execution
+#define REQUEST_BYTES 38
+#define BUFFER_BYTES  1024 // of the welcome; an answer has about 60
+#define ENTRIES_MAX   16384
+#define EVENTS        512
+#define WAIT_NS       (100 * NS_PER_MS) // between looks at the clock when nothing comes
 
 enum loop { LOOP_EPOLL, LOOP_URING };
 static const char *const loop_names[] = {"epoll", "uring", NULL};
 
 struct options {
     int loop;
-    int64_t clients, time_ns;
+    int64_t clients, time_ns, keys;
     char *user, *database;
 };
 
@@ -48,6 +52,7 @@ static const struct opt_row rows[] = {
      .group = "Options", .help = "how it waits and sends"},
     {"clients", 'c', OPT_INT, AT(clients), "16", 1, 100000, .help = "sessions"},
     {"time", 'T', OPT_DURATION, AT(time_ns), "5s", .help = "length of the loop"},
+    {"keys", 0, OPT_INT, AT(keys), "0", 0, 99999, .help = "rows to ask for; 0: always the same"},
     {"user", 'U', OPT_TEXT, AT(user), "prony", .arg = "NAME", .help = "who logs in"},
     {"database", 'd', OPT_TEXT, AT(database), "prony", .arg = "NAME", .help = "where"},
     {NULL},
@@ -64,14 +69,15 @@ static const struct opt_command command = {
 };
 
 struct client {
-    int fd; // -1: not open
+    int fd;                      // -1: not open
+    char request[REQUEST_BYTES]; // one execution
     char buffer[BUFFER_BYTES];
 };
 
 struct bare {
     int n;
     struct client *clients;
-    struct str request; // one execution
+    uint64_t keys, random;
     int64_t statements;
     int64_t end_ns;
 };
@@ -90,15 +96,30 @@ static void add_message(struct str *out, char type, const char *body, size_t n)
 
 #define ADD(out, type, body) add_message((out), (type), (body), sizeof(body) - 1)
 
-static void add_request(struct str *out)
+static void make_request(char request[REQUEST_BYTES])
 {
+    struct str out = STR_INIT;
+
     // Portal, statement, formats, one parameter of five bytes, formats of the result.
-    ADD(out, 'B',
+    ADD(&out, 'B',
         "\0s\0\0\0\0\1\0\0\0\5"
         "12345"
         "\0\0");
-    ADD(out, 'E', "\0\0\0\0\0");
-    ADD(out, 'S', "");
+    ADD(&out, 'E', "\0\0\0\0\0");
+    ADD(&out, 'S', "");
+    assert(out.len == REQUEST_BYTES && memcmp(out.buf + KEY_AT, "12345", KEY_DIGITS) == 0);
+    memcpy(request, out.buf, REQUEST_BYTES);
+    str_release(&out);
+}
+
+static void choose_key(struct bare *b, struct client *c)
+{
+    if (b->keys == 0)
+        return;
+    b->random = b->random * 6364136223846793005ULL + 1442695040888963407ULL; // Knuth, MMIX
+    uint64_t key = 1 + (b->random >> 33) % b->keys;
+    for (int i = KEY_DIGITS; i-- > 0; key /= 10)
+        c->request[KEY_AT + i] = (char)('0' + key % 10);
 }
 
 // The last message of any answer is ReadyForQuery, whose last byte tells of the transaction.
@@ -191,9 +212,10 @@ static bool on_bytes(struct bare *b, struct client *c, ssize_t n, struct err *er
     return true;
 }
 
-static int send_one(const struct bare *b, const struct client *c, struct err *err)
+static int send_one(struct bare *b, struct client *c, struct err *err)
 {
-    if (send(c->fd, b->request.buf, b->request.len, MSG_NOSIGNAL) != (ssize_t)b->request.len)
+    choose_key(b, c);
+    if (send(c->fd, c->request, REQUEST_BYTES, MSG_NOSIGNAL) != REQUEST_BYTES)
         return fail_errno("send", err);
     return 0;
 }
@@ -245,11 +267,12 @@ static void queue_receive(struct io_uring *ring, struct client *c)
     io_uring_sqe_set_data(sqe, c);
 }
 
-static void queue_send(const struct bare *b, struct io_uring *ring, struct client *c)
+static void queue_send(struct bare *b, struct io_uring *ring, struct client *c)
 {
     struct io_uring_sqe *sqe = new_sqe(ring);
 
-    io_uring_prep_send(sqe, c->fd, b->request.buf, b->request.len, MSG_NOSIGNAL);
+    choose_key(b, c);
+    io_uring_prep_send(sqe, c->fd, c->request, REQUEST_BYTES, MSG_NOSIGNAL);
     sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
     io_uring_sqe_set_data(sqe, NULL);
 }
@@ -332,7 +355,7 @@ int main(int argc, char **argv)
 {
     struct options o = {0};
     struct err err = ERR_INIT;
-    struct bare b = {.request = STR_INIT};
+    struct bare b = {0};
     char *args[argc];
     int status = 0;
 
@@ -345,9 +368,11 @@ int main(int argc, char **argv)
     if (n >= 0) {
         b.n = (int)o.clients;
         b.clients = mem_calloc((size_t)b.n, sizeof(*b.clients));
-        for (int i = 0; i < b.n; i++)
+        b.keys = (uint64_t)o.keys;
+        for (int i = 0; i < b.n; i++) {
             b.clients[i].fd = -1;
-        add_request(&b.request);
+            make_request(b.clients[i].request);
+        }
         if (open_all(&b, args[0], &o, &err) == 0)
             measure(&b, &o, &err);
     }
@@ -360,7 +385,6 @@ out:
         if (b.clients[i].fd >= 0)
             close(b.clients[i].fd);
     free(b.clients);
-    str_release(&b.request);
     opt_release(rows, &o);
     return status;
 }

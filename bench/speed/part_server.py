@@ -1,4 +1,5 @@
 """The same host, real servers: how much the client's cost takes from what is measured."""
+import json
 import re
 
 from speed import tools
@@ -11,6 +12,8 @@ NEEDS = ["pgbench", "sysbench"]
 
 CLIENTS = 16
 SCALE = 1
+BARE = "bare io_uring"
+BARE_KEYS = 99999  # of the 100000 rows of scale 1: what it can write
 PIPELINE_RATIO = 0.4
 SELECT_RATIO = 1.2
 SAME = 0.97  # "not lower", as far as these rounds can tell
@@ -66,6 +69,12 @@ class PostgresContest(Contest):
         self.names = names
 
     def command(self, name, length):
+        if name == BARE:
+            argv = [self.bench.program("bare"), "--loop", "uring", "-c", CLIENTS,
+                    "--keys", BARE_KEYS, "-U", self.server.user_name, "-d", self.database,
+                    "-T", length[1] if length[0] == "-T" else "1ms",
+                    self.server.dir / ".s.PGSQL.5432"]
+            return argv, None
         if name.startswith("pgbench"):
             workload = "tpcb-like" if self.workload == "tpcb" else self.workload
             argv = tools.pgbench(self.server.dir, self.server.user_name, self.database, workload,
@@ -79,6 +88,9 @@ class PostgresContest(Contest):
     def transactions(self, name, cost, result):
         if result:
             return self.prony_transactions(result)
+        if name == BARE:
+            doc = json.loads(cost["out"])
+            return doc["statements"], doc["statements"] / doc["seconds"]
         n = re.search(r"actually processed: (\d+)", cost["out"])
         tps = re.search(r"tps = ([\d.]+) \(without", cost["out"])
         return int(n[1]), float(tps[1])
@@ -132,10 +144,12 @@ def run_postgres(bench):
     tables, claims = [], []
     for workload, bound in (("select-only", SELECT_RATIO), ("tpcb", SAME)):
         names = {"prony": [], "prony -j 2": ["-j", "2"], **jobs}
+        if workload == "select-only":
+            names[BARE] = []
         if workload == "tpcb" and bench.has_loop("--pipeline"):
             names["prony --pipeline auto"] = ["--pipeline", "auto"]
         rounds = Rounds(names)
-        rounds.run(bench.n_rounds(4), PostgresContest(bench, server, database, workload, names),
+        rounds.run(bench.n_rounds(6), PostgresContest(bench, server, database, workload, names),
                    lambda text, w=workload: bench.say(f"{w}: {text}"))
         bench.raw[f"postgres {workload}"] = rounds.measured
         tables.append(table_of(f"PostgreSQL on the same cores: `{workload}`, prepared, scale "
@@ -148,6 +162,11 @@ def run_postgres(bench):
             claims.append(at_least(f"PostgreSQL, `{workload}`, {CLIENTS} clients: tps over "
                                    "pgbench's (its better -j)", over_best(rounds, "prony", jobs),
                                    bound))
+        if rounds.has("prony", BARE, *jobs):
+            # What the rest of the processors can do at all for a client of this kind.
+            tables[-1].notes.append(f"The floor, {BARE} with random keys: tps over pgbench's better -j "
+                                    f"{over_best(rounds, BARE, jobs).show(2)}, prony's over the floor's "
+                                    f"{rounds.ratio('prony', BARE, 'tps').show(2)}.")
         if rounds.has("prony --pipeline auto", "pgbench -j 1"):
             claims.append(at_most("PostgreSQL, `tpcb --pipeline auto`: client CPU per transaction "
                                   "over pgbench's plain one",
