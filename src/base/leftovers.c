@@ -1,10 +1,9 @@
-// The owner's side, the guard, and cleaning after dead owners. Who may undo what is settled by the
+// The owner's side and the guard. Who may undo what is settled by the
 // lock on the registry file (base/registry.h): the guard inherits the owner's open file and with
 // it the lock, so between the owner's death and the guard's work nobody else can come in.
 #include "base/leftovers.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,13 +36,6 @@ static const struct undo_limits guard_limits = {
     .process_ns = 1 * NS_PER_S,
     .command_ns = 30 * NS_PER_S,
     .retry_ns = 3 * NS_PER_S,
-};
-
-// What is stuck for good must not delay every command that starts.
-static const struct undo_limits dead_limits = {
-    .process_ns = 3 * NS_PER_S,
-    .command_ns = 30 * NS_PER_S,
-    .retry_ns = 0,
 };
 
 // The guard.
@@ -181,6 +173,16 @@ int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err)
     return add_path(lo, LEFTOVER_TREE, dir, err);
 }
 
+int leftovers_add_mount(struct leftovers *lo, const char *dir, struct err *err)
+{
+    return add_path(lo, LEFTOVER_MOUNT, dir, err);
+}
+
+int leftovers_add_loop(struct leftovers *lo, const char *file, struct err *err)
+{
+    return add_path(lo, LEFTOVER_LOOP, file, err);
+}
+
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err)
 {
     struct leftover item = {.kind = LEFTOVER_PROCESS};
@@ -213,29 +215,13 @@ void leftovers_drop(struct leftovers *lo, int id)
     registry_drop(&lo->registry, id);
 }
 
-// Returns whether it was undone; if not, a line in report says why.
-static bool undo_item(struct registry *registry, size_t index, const struct undo_limits *limits,
-                      struct str *report)
-{
-    struct err err = ERR_INIT;
-
-    if (registry_undo(registry, index, limits, &err) == 0)
-        return true;
-    if (report) {
-        str_add(report, "could not undo ");
-        registry_describe(&registry->items[index], report);
-        str_addf(report, ": %s\n", err.text);
-    }
-    return false;
-}
-
 int leftovers_undo(struct leftovers *lo, int id, struct str *report)
 {
     int index = registry_index(&lo->registry, id);
 
     if (index < 0)
         return 0;
-    if (!undo_item(&lo->registry, (size_t)index, &owner_limits, report))
+    if (!registry_undo_told(&lo->registry, (size_t)index, &owner_limits, report))
         return 1;
     registry_drop(&lo->registry, id);
     return 0;
@@ -250,6 +236,15 @@ int leftovers_undo_all(struct leftovers *lo, struct str *report)
     return failures;
 }
 
+// Killed while the lifeline is still open, the guard cannot take this end for a death.
+static void end(struct leftovers *lo)
+{
+    (void)proc_stop(lo->guard, lo->guard_ticks, SIGKILL, 5 * NS_PER_S);
+    close(lo->lifeline_fd);
+    registry_close(&lo->registry);
+    free(lo);
+}
+
 void leftovers_close(struct leftovers *lo, struct str *report)
 {
     if (!lo)
@@ -257,61 +252,24 @@ void leftovers_close(struct leftovers *lo, struct str *report)
     (void)leftovers_undo_all(lo, report);
     if (lo->registry.n_items > 0 && report)
         str_addf(report, "the next prony command tries again (listed in %s)\n", lo->registry.path);
-    // Killed while the lifeline is still open, it cannot take this end for a death.
-    (void)proc_stop(lo->guard, lo->guard_ticks, SIGKILL, 5 * NS_PER_S);
-    close(lo->lifeline_fd);
-    registry_close(&lo->registry);
-    free(lo);
+    end(lo);
 }
 
-// Dead owners.
-
-static void clean_registry(const char *path, struct str *report)
+int leftovers_keep(struct leftovers *lo, const char *name, char *const *words, struct err *err)
 {
-    struct registry registry;
-    struct err err = ERR_INIT;
-    bool stuck = false;
+    struct leftover note = {.kind = LEFTOVER_NOTE};
 
-    int ready = registry_adopt(&registry, path, &err);
-    if (ready < 0)
-        str_addf(report, "%s\n", err.text);
-    if (ready <= 0)
-        return;
-    for (size_t i = registry.n_items; i-- > 0;) {
-        if (!undo_item(&registry, i, &dead_limits, report)) {
-            stuck = true;
-            continue;
-        }
-        if (!registry_is_moot(&registry, &registry.items[i])) {
-            str_add(report, "undone: ");
-            registry_describe(&registry.items[i], report);
-            str_addf(report, ", left by prony process %d\n", (int)registry.owner);
-        }
-        registry_drop(&registry, registry.items[i].id);
+    for (size_t i = 0; words[i]; i++) {
+        assert(i < LEFTOVERS_KEPT_WORDS);
+        add_word(&note, words[i]);
     }
-    if (stuck)
-        str_addf(report, "to forget what could not be undone, remove %s\n", path);
-    registry_close(&registry);
-}
-
-void leftovers_clean_dead(struct str *report)
-{
-    char **dirs = registry_dirs();
-
-    for (size_t i = 0; dirs[i]; i++) {
-        int fd = registry_dir_open(dirs[i], false);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        if (fd >= 0 && !dir)
-            close(fd);
-        for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
-            if (entry->d_name[0] == '.')
-                continue;
-            char *path = mem_printf("%s/%s", dirs[i], entry->d_name);
-            clean_registry(path, report);
-            free(path);
-        }
-        if (dir)
-            closedir(dir);
+    int id = registry_add(&lo->registry, &note, err);
+    if (id < 0)
+        return -1;
+    if (registry_move_to_kept(&lo->registry, name, err) < 0) {
+        registry_drop(&lo->registry, id);
+        return -1;
     }
-    registry_dirs_free(dirs);
+    end(lo);
+    return 0;
 }

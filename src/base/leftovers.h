@@ -8,7 +8,8 @@
 // thing; the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone;
 // processes, mounts and attachments are gone by themselves.
 //
-// Kinds of undo: a process to stop, a file or a directory tree to remove, a command to run.
+// Kinds of undo: a process to stop, a file or a directory tree to remove, a mount to end, loop
+// devices to detach, a command to run.
 // Whatever stands under a listed path is removed: list only names that prony chose itself or that
 // were free. One per program. Not for threads: main thread only.
 #pragma once
@@ -28,11 +29,15 @@ int leftovers_open(struct leftovers **ret, struct err *err);
 // thing. Relative paths are taken from the working directory of now. A process is listed right
 // after its start with its start time (start it to die with prony, then no gap is left); one that
 // has ended already is an error. A command is looked up in PATH, must not depend on the working
-// directory, and is tried again for a few seconds when it fails (e.g. umount DIR: busy).
+// directory, and is tried again for a few seconds when it fails. A mount is named by its directory,
+// loop devices by the file they are on (both without symbolic links); both may be listed before
+// they are made, for what is not there needs no undoing, and are tried again likewise when busy.
 int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
 int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err); // base/tree.h
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err);
 int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *err);
+int leftovers_add_mount(struct leftovers *lo, const char *dir, struct err *err);
+int leftovers_add_loop(struct leftovers *lo, const char *file, struct err *err);
 
 // The thing was undone by other means, or shall stay: forget it.
 void leftovers_drop(struct leftovers *lo, int id);
@@ -46,6 +51,27 @@ int leftovers_undo_all(struct leftovers *lo, struct str *report);
 // undo_all, then ends the guard and removes the registry file when nothing is left in it. A program
 // that ends without it leaves the work to the guard. NULL is allowed.
 void leftovers_close(struct leftovers *lo, struct str *report);
+
+// What shall outlive this program: all that is listed is put aside under a name, with up to eight
+// words that say what it is, until leftovers_kept_undo; lo is gone then. After a reboot
+// leftovers_clean_dead removes its files. ERR_USAGE when the name is taken; on failure nothing has
+// changed.
+#define LEFTOVERS_KEPT_WORDS 8
+int leftovers_keep(struct leftovers *lo, const char *name, char *const *words, struct err *err);
+
+struct leftovers_kept {
+    char *name;
+    char *words[LEFTOVERS_KEPT_WORDS + 1]; // as they were given; NULL behind the last
+    bool same_boot;
+};
+
+// Those of this user, by name. The caller frees them.
+struct leftovers_kept *leftovers_kept_list(size_t *ret_n);
+void leftovers_kept_free(struct leftovers_kept *list, size_t n);
+
+// Undoes it. Returns the number of failures: then it stays, with what is left. -1 with ERR_USAGE
+// when there is none of that name, or another prony is undoing it.
+int leftovers_kept_undo(const char *name, struct str *report, struct err *err);
 
 // Undoes what owners that no longer live have left (their lock is free); never a living one's.
 // Appends a line per thing undone or not.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arr.h"
+#include "base/attached.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/proc.h"
@@ -24,10 +25,9 @@ enum {
 };
 
 static const char *const kind_names[] = {
-    [LEFTOVER_FILE] = "file",
-    [LEFTOVER_TREE] = "tree",
-    [LEFTOVER_PROCESS] = "process",
-    [LEFTOVER_COMMAND] = "command",
+    [LEFTOVER_FILE] = "file",       [LEFTOVER_TREE] = "tree",   [LEFTOVER_PROCESS] = "process",
+    [LEFTOVER_COMMAND] = "command", [LEFTOVER_MOUNT] = "mount", [LEFTOVER_LOOP] = "loop",
+    [LEFTOVER_NOTE] = "note",
 };
 
 // Directories.
@@ -427,6 +427,45 @@ failed:
     return -1;
 }
 
+int registry_move_to_kept(struct registry *registry, const char *name, struct err *err)
+{
+    char *dir = mem_printf("%.*s/kept", (int)(strrchr(registry->path, '/') - registry->path),
+                           registry->path);
+    char *path = mem_printf("%s/%s", dir, name);
+    int dir_fd = registry_dir_open(dir, true);
+    int rc = 0;
+
+    // Not rename, which would replace another one.
+    if (dir_fd < 0)
+        rc = err_set(err, ERR_FAILED, "%s: %s", dir, strerror(errno));
+    else if (link(registry->path, path) < 0)
+        rc = errno == EEXIST ? err_set(err, ERR_USAGE, "there is a %s already", name)
+                             : err_set(err, ERR_FAILED, "%s: %s", path, strerror(errno));
+    if (dir_fd >= 0)
+        close(dir_fd);
+    free(dir);
+    if (rc < 0) {
+        free(path);
+        return rc;
+    }
+    unlink(registry->path);
+    free(registry->path);
+    registry->path = path;
+    return 0;
+}
+
+char **registry_kept_dirs(void)
+{
+    char **dirs = registry_dirs();
+
+    for (size_t i = 0; dirs[i]; i++) {
+        char *kept = mem_printf("%s/kept", dirs[i]);
+        free(dirs[i]);
+        dirs[i] = kept;
+    }
+    return dirs;
+}
+
 void registry_close(struct registry *registry)
 {
     if (registry->fd >= 0 && registry->path) {
@@ -485,8 +524,9 @@ static int undo_command(const struct leftover *item, const struct undo_limits *l
 
 bool registry_is_moot(const struct registry *registry, const struct leftover *item)
 {
-    return !registry->same_boot &&
-           (item->kind == LEFTOVER_PROCESS || item->kind == LEFTOVER_COMMAND);
+    if (item->kind == LEFTOVER_NOTE)
+        return true;
+    return !registry->same_boot && item->kind != LEFTOVER_FILE && item->kind != LEFTOVER_TREE;
 }
 
 int registry_undo(const struct registry *registry, size_t index, const struct undo_limits *limits,
@@ -505,17 +545,38 @@ int registry_undo(const struct registry *registry, size_t index, const struct un
         return undo_process(item, limits, err);
     case LEFTOVER_COMMAND:
         return undo_command(item, limits, err);
+    case LEFTOVER_MOUNT:
+        return attached_unmount(item->words[0], limits->command_ns, limits->retry_ns, err);
+    case LEFTOVER_LOOP:
+        return attached_detach(item->words[0], limits->command_ns, limits->retry_ns, err);
+    case LEFTOVER_NOTE:
+        return 0;
     }
     return err_set(err, ERR_FAILED, "unknown kind %d", (int)item->kind);
 }
 
 void registry_describe(const struct leftover *item, struct str *out)
 {
-    size_t shown = item->kind == LEFTOVER_COMMAND ? item->n_words : 1;
+    size_t shown = item->kind == LEFTOVER_PROCESS ? 1 : item->n_words;
 
     str_add(out, kind_names[item->kind]);
     for (size_t i = 0; i < shown; i++) {
         str_addc(out, ' ');
         add_word(out, item->words[i], false);
     }
+}
+
+bool registry_undo_told(struct registry *registry, size_t index, const struct undo_limits *limits,
+                        struct str *report)
+{
+    struct err err = ERR_INIT;
+
+    if (registry_undo(registry, index, limits, &err) == 0)
+        return true;
+    if (report) {
+        str_add(report, "could not undo ");
+        registry_describe(&registry->items[index], report);
+        str_addf(report, ": %s\n", err.text);
+    }
+    return false;
 }

@@ -6,6 +6,7 @@
 //     owner 4711
 //     + tree /tmp/prony\x20x       things, in the order they were made
 //     + process 4712 91823         pid and start time in ticks
+//     + loop /srv/x.img            what is attached to a file, mounted at a directory ("mount")
 //     - command umount /mnt/x      one word per argument; undone or forgotten: its '+' is now '-',
 //                                  which needs no room on a full disk
 //
@@ -15,6 +16,9 @@
 // Invariants: the file is locked (flock) from before its first byte until it is unlinked, by its
 // owner and, through the same open file, by the owner's guard; who holds the lock may undo. It is
 // trusted only when it and its directory belong to this user and nobody else may write them.
+//
+// A registry that is kept (leftovers_keep) lies unlocked in the directory `kept` beside the others,
+// under a name of its own; it is nobody's leftover until the next boot.
 #pragma once
 
 #include <stdbool.h>
@@ -30,6 +34,9 @@ enum leftover_kind {
     LEFTOVER_TREE,
     LEFTOVER_PROCESS,
     LEFTOVER_COMMAND,
+    LEFTOVER_MOUNT, // what is mounted at a directory
+    LEFTOVER_LOOP,  // the loop devices on a file
+    LEFTOVER_NOTE,  // nothing to undo: words for whoever reads the registry
 };
 
 struct leftover {
@@ -77,15 +84,25 @@ void registry_drop(struct registry *registry, int id);
 // Where the item with this id stands in items; -1: dropped already.
 int registry_index(const struct registry *registry, int id);
 
-// A process, mount or attachment of an earlier boot is gone by itself.
+// Nothing to undo: a note; a process, mount or attachment of an earlier boot, gone by itself.
 bool registry_is_moot(const struct registry *registry, const struct leftover *item);
 
 // Undoes the item at an index (a moot one: by doing nothing), 0 or -1 with err. Does not drop it.
 int registry_undo(const struct registry *registry, size_t index, const struct undo_limits *limits,
                   struct err *err);
 
-// "file /tmp/x", "process 4712", "command umount /mnt/x", in printable characters.
+// The same; returns whether it was undone; if not, a line in report (may be NULL) says why.
+bool registry_undo_told(struct registry *registry, size_t index, const struct undo_limits *limits,
+                        struct str *report);
+
+// "file /tmp/x", "process 4712", "command zpool destroy x", in printable characters.
 void registry_describe(const struct leftover *item, struct str *out);
+
+// Moves the file to DIR/kept/NAME; -1 when that name is taken. It stays locked.
+int registry_move_to_kept(struct registry *registry, const char *name, struct err *err);
+
+// The directories of kept registries that are there; ends with NULL; registry_dirs_free.
+char **registry_kept_dirs(void);
 
 // Removes the file when nothing is listed in it, then unlocks. Accepts a zeroed or closed one.
 void registry_close(struct registry *registry);

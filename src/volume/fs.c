@@ -1,0 +1,145 @@
+// File systems: what formats and mounts them. Nothing here knows more of one than how its mkfs is
+// kept from asking, from working in the background later, and how it names what it made.
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "volume/fs.h"
+#include "volume/type.h"
+
+static const struct fs_facts file_systems[] = {
+    // name, Debian package, options, overwrites with, label option, its length
+    // Tables that ext4 would write in the background after the mount would disturb what is
+    // measured.
+    {"ext2", "e2fsprogs", "-q", NULL, "-F", "-L", 16},
+    {"ext3", "e2fsprogs", "-q", "lazy_itable_init=0,lazy_journal_init=0", "-F", "-L", 16},
+    {"ext4", "e2fsprogs", "-q", "lazy_itable_init=0,lazy_journal_init=0", "-F", "-L", 16},
+    {"xfs", "xfsprogs", "-q", NULL, "-f", "-L", 12},
+    {"btrfs", "btrfs-progs", "-q", NULL, "-f", "-L", 255},
+    {"jfs", "jfsutils", "-q", NULL, NULL, "-L", 16},
+    {"f2fs", "f2fs-tools", "-q", NULL, "-f", "-l", 512},
+    {"nilfs2", "nilfs-tools", "-q", NULL, "-f", "-L", 80},
+    {"reiserfs", "reiserfsprogs", "-q", NULL, NULL, "-l", 16},
+    {"bcachefs", "bcachefs-tools", "-q", NULL, "-f", "-L", 32},
+    {"exfat", "exfatprogs", NULL, NULL, NULL, "-L", 11},
+    {"vfat", "dosfstools", NULL, NULL, NULL, "-n", 11},
+    {"ntfs", "ntfs-3g", "-q -f", NULL, "-F", "-L", 32},
+    {"udf", "udftools", NULL, NULL, NULL, "-l", 30},
+    {"minix", "util-linux", NULL, NULL, NULL, NULL, 0},
+};
+
+const struct fs_facts *fs_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]); i++)
+        if (strcmp(file_systems[i].name, name) == 0)
+            return &file_systems[i];
+    return NULL;
+}
+
+static bool is_installed(const char *program)
+{
+    const char *path = getenv("PATH");
+    char *dirs = mem_strdup(path ? path : "/usr/bin:/bin:/usr/sbin:/sbin");
+    char *rest = dirs;
+    bool found = false;
+
+    for (char *dir; !found && (dir = strsep(&rest, ":"));) {
+        char *file = mem_printf("%s/%s", *dir ? dir : ".", program);
+        found = access(file, X_OK) == 0;
+        free(file);
+    }
+    free(dirs);
+    return found;
+}
+
+static int check(const char *name, struct err *err)
+{
+    const struct fs_facts *facts = fs_find(name);
+    const char *p = name;
+
+    while (isalnum((unsigned char)*p) || *p == '_' || *p == '-')
+        p++;
+    if (!*name || *p || *name == '-')
+        return err_set(err, ERR_USAGE, "fs=%s: name a file system, as ext4, xfs or btrfs", name);
+    char *program = mem_printf("mkfs.%s", name);
+    bool there = is_installed(program);
+    free(program);
+    if (there)
+        return 0;
+    if (facts)
+        return err_set(err, ERR_ABSENT, "fs=%s: mkfs.%s is not installed: install the package %s",
+                       name, name, facts->package);
+    return err_set(err, ERR_USAGE,
+                   "fs=%s: unknown file system, there is no mkfs.%s here; ext4, xfs and btrfs are "
+                   "common ones",
+                   name, name);
+}
+
+// Has the user set this option of mkfs himself? It is the first of a word: "-E", "-Lname".
+static bool has_option(const char *options, const char *option)
+{
+    size_t len = strlen(option);
+
+    for (const char *p = options; p && *p;) {
+        p += strspn(p, " \t\n");
+        if (strncmp(p, option, len) == 0)
+            return true;
+        p += strcspn(p, " \t\n");
+    }
+    return false;
+}
+
+void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, const char *point)
+{
+    if (!volume_value(volume, "at"))
+        plan_command(plan, "mkdir", "-p", VOLUME_MOUNT_DIR, NULL);
+    struct plan_step *step = plan_command(plan, "mkdir", point, NULL);
+    step->exclusive = true;
+    plan_undo(step, PLAN_TREE, point, NULL);
+}
+
+int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, const char *device,
+                     bool overwrite, const char *mount_point, struct err *err)
+{
+    const char *name = volume_value(volume, "fs");
+    const char *options = volume_value(volume, "mkfs");
+    const char *mount = volume_value(volume, "mount");
+
+    if (!name)
+        name = "ext4";
+    if (check(name, err) < 0)
+        return -1;
+    const struct fs_facts *facts = fs_find(name);
+    char *program = mem_printf("mkfs.%s", name);
+    struct plan_step *step = plan_command(plan, program, NULL);
+    free(program);
+    step->deadline_ns = FS_MKFS_DEADLINE_NS;
+    if (facts && facts->quiet)
+        plan_words(step, facts->quiet);
+    if (facts && facts->extended && !has_option(options, "-E")) {
+        plan_word(step, "-E");
+        plan_word(step, facts->extended);
+    }
+    if (overwrite && facts && facts->force)
+        plan_word(step, facts->force);
+    if (overwrite && facts && facts->label && !has_option(options, facts->label)) {
+        plan_word(step, facts->label);
+        plan_word(step, FS_LABEL);
+    }
+    if (options)
+        plan_words(step, options);
+    plan_word(step, device);
+
+    step = plan_command(plan, "mount", "-t", name, NULL);
+    if (mount && *mount) {
+        plan_word(step, "-o");
+        plan_word(step, mount);
+    }
+    plan_word(step, device);
+    plan_word(step, mount_point);
+    plan_undo(step, PLAN_UNMOUNT, mount_point, NULL);
+    return 0;
+}

@@ -1,0 +1,83 @@
+// The plan of a volume: the commands that bring it up, each with what takes back what it made.
+//
+// A word of a command that equals the variable of an earlier step ("$LOOP") stands for what that
+// step printed last; all other words are passed as they are. Printed, a plan is a shell script that
+// does the same.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/leftovers.h"
+#include "base/str.h"
+
+struct volume_wish;
+
+enum plan_undo {
+    PLAN_NOTHING,
+    PLAN_FILE,    // unlink
+    PLAN_TREE,    // remove a directory with all it holds (base/tree.h)
+    PLAN_UNMOUNT, // a mount point
+    PLAN_DETACH,  // the loop devices on a file
+    PLAN_PROCESS, // of a step that started one
+    PLAN_COMMAND, // words of a command
+};
+
+struct plan_step {
+    char **argv;      // ends with NULL
+    char *variable;   // "LOOP": what the last line printed is called from here on; NULL
+    char *ready_path; // a process that goes on is started, and is ready when this path exists; NULL
+    bool started;     // a process that goes on
+    enum plan_undo undo;
+    char **undo_words;   // the path or the command; ends with NULL; NULL for PROCESS and NOTHING
+    bool exclusive;      // when the command fails the thing was another's: it is not undone
+    int64_t deadline_ns; // 0: PLAN_DEADLINE_NS
+};
+#define PLAN_DEADLINE_NS (120 * 1000000000LL)
+
+struct plan_of_volume {
+    struct plan_step *steps;
+    size_t n_steps, cap_steps;
+    char *path;     // where data goes
+    char *lock;     // an existing folder, file or device to be locked while the volume is up; NULL
+    int lock_fd;    // -1: not locked
+    int *leftovers; // ids in the registry, of the steps that ran; 0: none
+    char **values;  // of variables, by step; NULL: none
+};
+
+// Each adds a step and returns it, valid until the next one; words are copied, a NULL ends them.
+// Set further fields directly.
+struct plan_step *plan_command(struct plan_of_volume *plan, const char *word, ...)
+    __attribute__((sentinel));
+struct plan_step *plan_argv(struct plan_of_volume *plan, char *const *argv);
+
+// One more word for the command of a step, or, cut at blanks, the words of a text.
+void plan_word(struct plan_step *step, const char *word);
+void plan_words(struct plan_step *step, const char *text);
+
+// What undoes the step.
+void plan_undo(struct plan_step *step, enum plan_undo undo, const char *word, ...)
+    __attribute__((sentinel));
+
+// Makes the mount point; the first step of a volume, for mkdir lets only one of two of a name go
+// on.
+struct volume;
+void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, const char *point);
+
+// A file system on a block device (a path, or "$NAME"), mounted at mount_point, as the keys fs,
+// mkfs and mount of the volume say. overwrite: there may be an older one, which shall go; the new
+// one is labelled as prony's. ERR_ABSENT names the package when there is no such mkfs.
+int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, const char *device,
+                     bool overwrite, const char *mount_point, struct err *err);
+
+void plan_print_up(const struct plan_of_volume *plan, struct str *out);
+void plan_print_down(const struct plan_of_volume *plan, struct str *out);
+void plan_print_step(const struct plan_of_volume *plan, size_t index,
+                     struct str *out); // without a newline
+
+// Runs the steps. On failure everything is undone; the lock is released by plan_undo_all.
+int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err);
+int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report);
+void plan_release(struct plan_of_volume *plan);

@@ -1,0 +1,233 @@
+// Running a plan: each step is listed with what undoes it, then run; the first that fails ends it,
+// and all is undone.
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/proc.h"
+#include "volume/mount_reason.h"
+#include "volume/plan.h"
+#include "volume/volume.h"
+
+#define READY_PAUSE_NS (20 * NS_PER_MS)
+
+// Where the words of a step stand for what an earlier one printed: those; the caller frees only
+// the array.
+static char **resolve(const struct plan_of_volume *plan, char *const *words)
+{
+    size_t n = 0;
+
+    while (words[n])
+        n++;
+    char **real = mem_calloc(n + 1, sizeof(*real));
+    for (size_t i = 0; i < n; i++) {
+        real[i] = words[i];
+        for (size_t s = 0; words[i][0] == '$' && s < plan->n_steps; s++)
+            if (plan->values[s] && strcmp(plan->steps[s].variable, words[i] + 1) == 0)
+                real[i] = plan->values[s];
+    }
+    return real;
+}
+
+// 0 when nothing needs to be listed, the id, or -1.
+static int list(const struct plan_of_volume *plan, const struct plan_step *step,
+                struct leftovers *leftovers, struct err *err)
+{
+    char **words;
+    int id;
+
+    switch (step->undo) {
+    case PLAN_FILE:
+        return leftovers_add_file(leftovers, step->undo_words[0], err);
+    case PLAN_TREE:
+        return leftovers_add_tree(leftovers, step->undo_words[0], err);
+    case PLAN_UNMOUNT:
+        return leftovers_add_mount(leftovers, step->undo_words[0], err);
+    case PLAN_DETACH:
+        return leftovers_add_loop(leftovers, step->undo_words[0], err);
+    case PLAN_COMMAND:
+        words = resolve(plan, step->undo_words);
+        id = leftovers_add_command(leftovers, words, err);
+        free(words);
+        return id;
+    case PLAN_PROCESS: // listed when it has its pid
+    case PLAN_NOTHING:
+        break;
+    }
+    return 0;
+}
+
+// What a command said, on one line: its last lines matter most where they are many.
+static void one_line(struct str *text)
+{
+    const size_t most = 400;
+
+    while (text->len > 0 && isspace((unsigned char)text->buf[text->len - 1]))
+        text->buf[--text->len] = '\0';
+    if (text->len > most) {
+        memmove(text->buf, text->buf + text->len - most, most + 1);
+        text->len = most;
+    }
+    for (char *p = text->buf; *p; p++)
+        if (*p == '\n')
+            *p = ' ';
+}
+
+static int fail(const struct plan_of_volume *plan, size_t index, char *const *argv,
+                struct proc_result *result, struct err *err)
+{
+    struct str command = STR_INIT, why = STR_INIT;
+
+    plan_print_step(plan, index, &command);
+    if (result->status == 124)
+        str_add(&why, "it has not ended in time");
+    else {
+        one_line(&result->errors);
+        one_line(&result->out);
+        str_add(&why, result->errors.len ? result->errors.buf : result->out.buf);
+        if (!why.len)
+            str_addf(&why, "it ended with status %d", result->status);
+        if (strcmp(argv[0], "mount") == 0)
+            mount_reason(argv, &why);
+    }
+    err_set(err, ERR_FAILED, "%s: %s", command.buf, why.buf);
+    str_release(&command);
+    str_release(&why);
+    return -1;
+}
+
+static int64_t deadline_of(const struct plan_step *step)
+{
+    return step->deadline_ns ? step->deadline_ns : PLAN_DEADLINE_NS;
+}
+
+static int run_command(struct plan_of_volume *plan, size_t index, char *const *argv,
+                       struct err *err)
+{
+    const struct plan_step *step = &plan->steps[index];
+    struct proc_result result;
+    int rc = proc_run(argv, deadline_of(step), &result, err);
+
+    if (rc == 0 && result.status != 0)
+        rc = fail(plan, index, argv, &result, err);
+    if (rc == 0 && step->variable) {
+        one_line(&result.out);
+        plan->values[index] = str_detach(&result.out);
+    }
+    proc_result_release(&result);
+    return rc;
+}
+
+static int run_process(struct plan_of_volume *plan, size_t index, char *const *argv,
+                       struct leftovers *leftovers, struct err *err)
+{
+    const struct plan_step *step = &plan->steps[index];
+    int64_t until_ns = clock_now_ns(&clock_system) + deadline_of(step);
+    pid_t pid = proc_start(argv, NULL, false, err);
+
+    if (pid < 0)
+        return -1;
+    uint64_t ticks = proc_start_ticks(pid);
+    int id = leftovers_add_process(leftovers, pid, err);
+    if (id < 0) {
+        (void)proc_stop(pid, ticks, 0, NS_PER_S);
+        return -1;
+    }
+    plan->leftovers[index] = id;
+    while (step->ready_path && access(step->ready_path, F_OK) < 0) {
+        if (!proc_is_alive(pid, ticks))
+            return err_set(err, ERR_FAILED, "%s ended before it was ready", argv[0]);
+        if (clock_now_ns(&clock_system) > until_ns)
+            return err_set(err, ERR_FAILED, "%s was not ready in time", argv[0]);
+        clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + READY_PAUSE_NS);
+    }
+    return 0;
+}
+
+static int run_step(struct plan_of_volume *plan, size_t index, const struct volume_wish *wish,
+                    struct err *err)
+{
+    const struct plan_step *step = &plan->steps[index];
+
+    if (wish->stop && *wish->stop)
+        return err_set(err, ERR_FAILED, "interrupted");
+    if (wish->say) {
+        struct str line = STR_INIT;
+        plan_print_step(plan, index, &line);
+        wish->say(wish->arg, line.buf);
+        str_release(&line);
+    }
+    int id = list(plan, step, wish->leftovers, err);
+    if (id < 0)
+        return -1;
+    plan->leftovers[index] = id;
+    char **argv = resolve(plan, step->argv);
+    int rc = step->started ? run_process(plan, index, argv, wish->leftovers, err)
+                           : run_command(plan, index, argv, err);
+    free(argv);
+    if (rc < 0 && step->exclusive) {
+        leftovers_drop(wish->leftovers, id);
+        plan->leftovers[index] = 0;
+    }
+    return rc;
+}
+
+static int take_lock(struct plan_of_volume *plan, struct err *err)
+{
+    if (!plan->lock)
+        return 0;
+    plan->lock_fd = open(plan->lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (plan->lock_fd < 0)
+        return err_set(err, ERR_USAGE, "%s: %s", plan->lock, strerror(errno));
+    if (flock(plan->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    int error = errno;
+    close(plan->lock_fd);
+    plan->lock_fd = -1;
+    return error == EWOULDBLOCK
+               ? err_set(err, ERR_USAGE,
+                         "%s is in use by another prony: wait for its end, or name another place",
+                         plan->lock)
+               : err_set(err, ERR_FAILED, "%s cannot be locked: %s", plan->lock, strerror(error));
+}
+
+int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err)
+{
+    struct str report = STR_INIT;
+    int rc = take_lock(plan, err);
+
+    assert(wish->leftovers || plan->n_steps == 0);
+    plan->values = mem_calloc(plan->n_steps + 1, sizeof(*plan->values));
+    plan->leftovers = mem_calloc(plan->n_steps + 1, sizeof(*plan->leftovers));
+    for (size_t i = 0; rc == 0 && i < plan->n_steps; i++)
+        rc = run_step(plan, i, wish, err);
+    if (rc == 0)
+        return 0;
+    if (plan_undo_all(plan, wish->leftovers, &report) > 0)
+        err_set(err, err->kind, "%s; then %s", err->text, report.buf);
+    str_release(&report);
+    return -1;
+}
+
+int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report)
+{
+    int failures = 0;
+
+    // An open directory would keep its file system mounted.
+    if (plan->lock_fd >= 0)
+        close(plan->lock_fd);
+    plan->lock_fd = -1;
+    for (size_t i = plan->n_steps; plan->leftovers && i-- > 0;) {
+        if (plan->leftovers[i])
+            failures += leftovers_undo(leftovers, plan->leftovers[i], report);
+        plan->leftovers[i] = 0;
+    }
+    return failures;
+}

@@ -1,0 +1,8 @@
+// The table of volume types.
+#include "volume/type.h"
+
+const struct volume_type *const volume_types[] = {
+    &volume_type_dir,
+    &volume_type_loop,
+    NULL,
+};
