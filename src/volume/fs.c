@@ -1,5 +1,7 @@
 // File systems: what formats and mounts them. Nothing here knows more of one than how its mkfs is
 // kept from asking, from working in the background later, and how it names what it made.
+#include "volume/fs.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "volume/fs.h"
 #include "volume/type.h"
 
 static const struct fs_facts file_systems[] = {

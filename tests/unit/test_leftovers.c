@@ -562,7 +562,7 @@ static void registries_cut_short_or_damaged(void **state)
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree %t\n+ tr", true, false, "undone: tree "},
         {"prony-leftovers 2\nboot %b\nowner 9\n+ tree %t\n", false, true, ":1 cannot be read"},
         {"prony-leftovers 1\nboot %b\nowner 9\n* tree %t\n", false, true, ":4 cannot be read"},
-        {"prony-leftovers 1\nboot %b\nowner 9\n+ loop /\n+ tree %t\n", false, true, ":4 cannot"},
+        {"prony-leftovers 1\nboot %b\nowner 9\n+ lamp /\n+ tree %t\n", false, true, ":4 cannot"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree /x\\x2\n", false, true, ":4 cannot be read"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree\n", false, true, ":4 cannot be read"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ process 1\n", false, true, ":4 cannot be read"},
