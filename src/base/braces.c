@@ -1,6 +1,7 @@
 #include "base/braces.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 // What a plain value must not hold, with the words for it. ',' and '&' separate in one of the two
@@ -35,6 +36,37 @@ static const char *closing(const char *text)
     return NULL;
 }
 
+// Behind "TYPE:" when the text begins as a volume does, or NULL.
+static const char *behind_type(const char *text)
+{
+    const char *p = text;
+
+    while (isalnum((unsigned char)*p))
+        p++;
+    return isalpha((unsigned char)*text) && *p == ':' ? p + 1 : NULL;
+}
+
+// The end of a volume's text that stands as it is: the separator outside braces, or the end. Sets
+// *wrong, which may be NULL.
+static const char *end_of_volume(const char *p, const char **wrong)
+{
+    while (*p && *p != '&') {
+        if (*p == '{') {
+            p = closing(p);
+            if (!p) {
+                *wrong = "holds a '{' without its '}'";
+                return NULL;
+            }
+            continue;
+        }
+        *wrong = *p == '=' ? NULL : what_is_wrong(*p, '&');
+        if (*wrong)
+            return NULL;
+        p++;
+    }
+    return p;
+}
+
 const char *braces_read(const char **text, char separator, struct str *value, bool *in_braces)
 {
     const char *start = *text, *p = start;
@@ -48,6 +80,15 @@ const char *braces_read(const char **text, char separator, struct str *value, bo
         if (*end && *end != separator)
             return "goes on after its closing brace: put all of it in braces";
         str_addn(value, start + 1, (size_t)(end - start) - 2);
+        *text = end;
+        return NULL;
+    }
+    const char *volume = separator == '&' ? behind_type(start) : NULL;
+    if (volume) {
+        const char *wrong = NULL, *end = end_of_volume(volume, &wrong);
+        if (!end)
+            return wrong;
+        str_addn(value, start, (size_t)(end - start));
         *text = end;
         return NULL;
     }
@@ -72,8 +113,14 @@ bool braces_match(const char *text)
 
 bool braces_is_plain(const char *text, char separator)
 {
+    const char *volume = separator == '&' ? behind_type(text) : NULL, *wrong = NULL;
+
     if (!*text)
         return false;
+    if (volume) {
+        const char *end = end_of_volume(volume, &wrong);
+        return end && !*end;
+    }
     for (; *text; text++)
         if (*text == separator || what_is_wrong(*text, separator))
             return false;

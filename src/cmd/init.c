@@ -24,6 +24,7 @@ struct init_options {
     int64_t jobs;
     bool replace, quiet, dry_run, json;
     char *trace;
+    struct volumes_options volumes;
 };
 
 static int parse_scale(const char *text, void *value, struct err *err)
@@ -50,6 +51,7 @@ static const struct opt_row rows[] = {
      .help = "parallel sessions, else what helps on this engine"},
     {"replace", 0, OPT_FLAG, AT(replace),
      .help = "drop tables of these names that prony did not make"},
+    VOLUMES_ROWS(AT(volumes)),
     {"dry-run", 0, OPT_FLAG, AT(dry_run), .help = "say what would be made, and stop"},
     {"trace", 0, OPT_TEXT, AT(trace), .arg = "FILE", .unrecorded = true,
      .help = "write every database call"},
@@ -202,6 +204,8 @@ static int init_main(int argc, char **argv)
         .clients = 1,
         .protocol = DB_SIMPLE,
         .trace_path = options.trace,
+        .volumes = &options.volumes,
+        .stop = stop,
         .create = true, // a dry run leaves nothing: what stays empty goes again
     };
     // Before anything is opened, and with that made, as far as the workload is known.

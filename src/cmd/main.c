@@ -3,19 +3,21 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "base/arr.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/version.h"
 #include "db/db.h"
 
 const struct command *const commands[] = {
-    &command_init, &command_run,    &command_check,  &command_list,  &command_show,
-    &command_sql,  &command_export, &command_import, &command_probe, NULL,
+    &command_init,   &command_run,    &command_check, &command_list,   &command_show, &command_sql,
+    &command_export, &command_import, &command_probe, &command_volume, NULL,
 };
 
 static void print_help(FILE *out)
@@ -77,8 +79,19 @@ static void take_locale(void)
         setlocale(LC_CTYPE, "C");
 }
 
+// mkfs and losetup lie where only an administrator's PATH looks; under su it often does not.
+static void look_in_sbin(void)
+{
+    const char *path = getenv("PATH");
+    char *longer = mem_printf("%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "/usr/bin:/bin");
+
+    setenv("PATH", longer, 1);
+    free(longer);
+}
+
 int main(int argc, char **argv)
 {
+    look_in_sbin();
     take_locale();
     if (argc < 2) {
         print_help(stderr);

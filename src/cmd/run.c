@@ -263,6 +263,8 @@ static void fill_record(struct run *run, int argc, char **argv)
             run->plan.pipeline_auto             ? "auto"
             : run->setup.workload->has_pipeline ? "script"
                                                 : "none");
+    if (run->setup.data.volume)
+        volume_record(run->setup.data.volume, "volume.data", &result->environment);
     if (run->doubts.data)
         storage_record(&run->data, "data", &result->environment);
     else
@@ -448,6 +450,8 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .protocol = (enum db_protocol)o->protocol,
         .seed = o->seed.value,
         .trace_path = o->trace,
+        .volumes = &o->volumes,
+        .stop = run->stop,
     };
     const struct loop_ops *loops[LOOPS_MAX];
     if (setup_open(&run->setup, &run->wish, err) < 0 ||

@@ -109,6 +109,7 @@ static const struct opt_row rows[] = {
      .help = "scale of the tables; checked when they exist"},
     {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols, .arg = "NAME",
      .help = "simple, extended or prepared statements"},
+    VOLUMES_ROWS(AT(volumes)),
 
     {"clients", 'c', OPT_INT, AT(clients), "8", 1, 100000, .arg = "N", .group = "Load",
      .help = "simulated sessions"},

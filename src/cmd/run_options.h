@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/opt.h"
+#include "cmd/volumes.h"
 #include "load/plan.h"
 
 struct run_warmup {
@@ -27,6 +28,7 @@ struct run_options {
     struct run_seed seed;
     struct opt_list files, defines;
     bool statements, quiet;
+    struct volumes_options volumes;
     char *log_prefix, *label, *note, *store, *json, *trace;
 };
 

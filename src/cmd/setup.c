@@ -91,11 +91,34 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
     return 0;
 }
 
+// Brings up the volume that the target's data= names. The workload is looked at before, so that
+// nothing is made for one that is unknown.
+static int setup_volume(struct setup *setup, const struct setup_wish *wish, struct err *err)
+{
+    char *text = db_data_volume(wish->url);
+    int rc =
+        volumes_open(&setup->data, text, "data", wish->volumes, setup->leftovers, wish->stop, err);
+
+    free(text);
+    if (rc < 0 || !setup->data.volume)
+        return rc;
+    if (wish->workload && !workload_find_builtin(wish->workload)) {
+        struct workload_options none = {0};
+        struct workload *workload;
+        return workload_load_builtin(&workload, wish->workload, &none, err);
+    }
+    return volume_up(setup->data.volume, err);
+}
+
 int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     memset(setup, 0, sizeof(*setup));
     if (leftovers_open(&setup->leftovers, err) < 0)
         return -1;
+    if (setup_volume(setup, wish, err) < 0) {
+        setup_close(setup);
+        return -1;
+    }
     struct db_open_options options = {
         .clock = &clock_system,
         .seed = wish->seed,
@@ -103,6 +126,7 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
         .trace_path = wish->trace_path,
         .protocol = wish->protocol,
         .create_missing = wish->create,
+        .data_dir = setup->data.volume ? volume_path(setup->data.volume) : NULL,
     };
     // A workload that does not exist is told before anyone connects; scripts are compiled after the
     // look, since they may use :scale.
@@ -262,6 +286,7 @@ void setup_close(struct setup *setup)
     db_close(setup->target);
     setup->target = NULL;
     db_facts_release(&setup->facts);
+    volumes_close(&setup->data, &report);
     if (setup->leftovers)
         leftovers_close(setup->leftovers, &report);
     setup->leftovers = NULL;

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/leftovers.h"
+#include "cmd/volumes.h"
 #include "db/db.h"
 #include "load/fill.h"
 #include "workload/workload.h"
@@ -23,11 +24,14 @@ struct setup_wish {
     enum db_protocol protocol;
     uint64_t seed;
     const char *trace_path;
-    bool create; // init: a missing file is made, missing tables are fine
+    bool create;                           // init: a missing file is made, missing tables are fine
+    const struct volumes_options *volumes; // NULL: none
+    const volatile sig_atomic_t *stop;     // ends the making of a volume; may be NULL
 };
 
 struct setup {
     struct leftovers *leftovers;
+    struct volumes_one data; // of the target's data=
     struct db_target *target;
     struct db_session *session;             // init: the one that looked goes on to fill; else NULL
     const struct workload_builtin *builtin; // NULL for files

@@ -212,6 +212,19 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
     return 0;
 }
 
+char *db_data_volume(const char *url)
+{
+    struct url parsed = {0};
+
+    if (url_parse(&parsed, url, NULL) < 0)
+        return NULL;
+    const struct db_driver *driver = find_driver(parsed.scheme);
+    char *text =
+        driver && driver->takes_volume ? mem_strdup(kvs_get(&parsed.params, "data")) : NULL;
+    url_release(&parsed);
+    return text;
+}
+
 void db_close(struct db_target *target)
 {
     if (!target)

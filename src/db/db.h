@@ -161,6 +161,7 @@ struct db_open_options {
     int n_statements;    // sessions hold this many prepared handles; may be set later, see below
     bool create_missing; // sqlite: a missing file may be created (init); else it is an error
     int64_t connect_timeout_ns; // 0: 10 s
+    const char *data_dir;       // where the volume of data= is; NULL: there is no such parameter
 };
 
 // Checks the URL and everything that can be checked without connecting. ERR_USAGE for an unknown
@@ -168,6 +169,12 @@ struct db_open_options {
 // engine.
 int db_open(struct db_target **ret, const char *url, const struct db_open_options *options,
             struct err *err);
+
+// The volume that the parameter data= of a target names, where the engine takes one (the caller
+// brings it up and gives its directory as data_dir); NULL when there is none or the URL is wrong,
+// which db_open tells. The caller frees it.
+char *db_data_volume(const char *url);
+
 void db_close(struct db_target *target); // after all sessions; removes a temporary database
 
 // How many statements sessions must hold handles for; holds for sessions connected afterwards, and

@@ -380,6 +380,7 @@ const struct db_driver db_driver_sqlite = {
     .caps = DB_CAP_TRANSACTIONS | DB_CAP_PREPARED | DB_CAP_KEY_FIRST,
     .target_size = sizeof(struct sqlite_target),
     .session_size = sizeof(struct sqlite_session),
+    .takes_volume = true,
     .open = sqlite_target_open,
     .close = sqlite_target_close,
     .connect = sqlite_connect,

@@ -27,9 +27,11 @@
 #define TEMPORARY_TRIES 100
 
 const char sqlite_params_help[] =
-    "any setting of PRAGMA; busy_timeout (10s), busy_handler=prony|library, mode=rw|ro, vfs";
+    "any setting of PRAGMA; busy_timeout (10s), busy_handler=prony|library, mode=rw|ro, vfs, "
+    "data=VOLUME";
 
-static const char *const own_params[] = {"busy_timeout", "busy_handler", "mode", "vfs", NULL};
+static const char *const own_params[] = {"busy_timeout", "busy_handler", "data",
+                                         "mode",         "vfs",          NULL};
 static const char *const suffixes[SQLITE_FILES] = {"", "-journal", "-wal", "-shm"};
 
 // ---- parameters
@@ -71,6 +73,12 @@ static int parse_param(struct sqlite_target *target, const struct kv *kv, struct
         target->vfs = mem_strdup(kv->value);
         return 0;
     }
+    if (strcmp(kv->key, "data") == 0) // the caller has seen to it
+        return target->base.options.data_dir
+                   ? 0
+                   : err_set(err, ERR_USAGE,
+                             "sqlite: data= names no volume: write TYPE:... or "
+                             "@NAME, as in data=loop:size=1G,fs=ext4");
     if (sqlite_pragma_check(kv->key, own_params, err) < 0)
         return -1;
     kvs_add(&target->pragmas, kv->key, kv->value);
@@ -122,10 +130,13 @@ static void remove_files(const char *path)
     }
 }
 
-static char *absolute_path(const char *path)
+// In the volume, if one is given, else in the working directory.
+static char *absolute_path(const struct sqlite_target *target, const char *path)
 {
     char dir[PATH_MAX];
 
+    if (path[0] != '/' && target->base.options.data_dir)
+        return mem_printf("%s/%s", target->base.options.data_dir, path);
     if (path[0] == '/' || !getcwd(dir, sizeof(dir)))
         return mem_strdup(path);
     return mem_printf("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, path);
@@ -151,7 +162,7 @@ static int make_temporary(struct sqlite_target *target, struct err *err)
         for (size_t i = 0; i < sizeof(random); i++)
             name[7 + i] = letters[random[i] % (sizeof(letters) - 1)];
         free(target->path);
-        target->path = absolute_path(name);
+        target->path = absolute_path(target, name);
         if (access(target->path, F_OK) == 0)
             continue;
         for (int i = 0; i < SQLITE_FILES; i++) {
@@ -169,8 +180,10 @@ static int make_temporary(struct sqlite_target *target, struct err *err)
     }
     if (r < 0)
         return err_set(err, ERR_USAGE,
-                       "sqlite: cannot make a temporary database in the working directory: %s; "
-                       "name a file: sqlite:PATH",
+                       "sqlite: cannot make a temporary database in %s: %s; name a file: "
+                       "sqlite:PATH",
+                       target->base.options.data_dir ? target->base.options.data_dir
+                                                     : "the working directory",
                        strerror(-r));
     target->base.temporary = true;
     return 0;
@@ -305,7 +318,9 @@ int sqlite_target_open(struct db_target *base, struct err *err)
                        "sqlite: every client would have a :memory: database of "
                        "its own; put a file on a tmpfs, as in "
                        "sqlite:/dev/shm/bench.db");
-    target->path = absolute_path(path);
+    if (path[0] == '/' && base->options.data_dir)
+        return file_problem(target, "does not lie in the volume of data=: name a file in it", err);
+    target->path = absolute_path(target, path);
     if (strlen(target->path) + sizeof("-journal") > PATH_MAX)
         return err_set(err, ERR_USAGE, "sqlite: the path is too long");
     if (check_file(target, &missing, err) < 0)

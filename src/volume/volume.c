@@ -276,6 +276,11 @@ int volume_open(struct volume **ret, const char *text, const struct volume_wish 
     return 0;
 }
 
+void volume_use(struct volume *volume, struct leftovers *leftovers)
+{
+    volume->wish.leftovers = leftovers;
+}
+
 int volume_up(struct volume *volume, struct err *err)
 {
     assert(!volume->is_up);

@@ -51,6 +51,9 @@ struct volume_wish {
 int volume_open(struct volume **ret, const char *text, const struct volume_wish *wish,
                 struct err *err);
 
+// Sets wish.leftovers, for those who open the registry only when the plan is good.
+void volume_use(struct volume *volume, struct leftovers *leftovers);
+
 // Runs the plan. On failure what was made is undone, and err tells the command and what it or the
 // kernel said. What could not be undone is appended to the err's words and stays in the registry.
 int volume_up(struct volume *volume, struct err *err);

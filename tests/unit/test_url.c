@@ -114,7 +114,15 @@ static const struct {
     {"x:?a%20b=c", "x a b=<c>"},
     {"x:?a=b,c/d?e:f@g", "x a=<b,c/d?e:f@g>"},
     {"server:postgres?data={loop:size=2G,fs=ext4}&log=@fast&work_mem=64MB",
-     "server path<postgres> data=<loop:size=2G,fs=ext4> log=<@fast> work_mem=<64MB>"},
+     "server path<postgres> data=<loop:size=2G,fs=ext4> log=<@fast> work_mem=<64MB>",
+     "server:postgres?data=loop:size=2G,fs=ext4&log=@fast&work_mem=64MB"},
+    // a volume needs no braces around it
+    {"sqlite:?data=loop:size=2G,mount={noatime,x=1},mkfs={-J size=4 -O ^a}&journal_mode=wal",
+     "sqlite data=<loop:size=2G,mount={noatime,x=1},mkfs={-J size=4 -O ^a}> journal_mode=<wal>",
+     "sqlite:?data=loop:size=2G,mount={noatime,x=1},mkfs={-J size=4 -O ^a}&journal_mode=wal"},
+    {"sqlite:?data=dir:/a%20b", "sqlite data=<dir:/a b>", "sqlite:?data={dir:/a b}"},
+    {"sqlite:?data=loop:mkfs={-L a&b}", "sqlite data=<loop:mkfs={-L a&b}>"},
+    {"sqlite:?data={loop:mkfs={-L 5%25}}", "sqlite data=<loop:mkfs={-L 5%25}>"},
     // connection strings
     {"postgres:host=/tmp dbname=x", "postgres path<host=/tmp dbname=x>"},
     {"postgres:host=h password=hush dbname=x", "postgres path<host=h password=hush dbname=x>", NULL,

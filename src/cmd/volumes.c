@@ -1,0 +1,44 @@
+#include "cmd/volumes.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
+                 const struct volumes_options *options, struct leftovers *leftovers,
+                 const volatile sig_atomic_t *stop, struct err *err)
+{
+    size_t n_destroy = options ? options->destroy.n : 0;
+
+    for (size_t i = 0; options && i < options->names.n; i++)
+        if (volume_add_name(&one->names, options->names.items[i], err) < 0)
+            return -1;
+    one->destroy = mem_calloc(n_destroy + 1, sizeof(*one->destroy));
+    for (size_t i = 0; i < n_destroy; i++)
+        one->destroy[i] = mem_strdup(options->destroy.items[i]);
+    if (!text)
+        return 0;
+    char *name = mem_printf("%d-%s", (int)getpid(), suffix);
+    struct volume_wish wish = {
+        .name = name,
+        .names = &one->names,
+        .destroy = one->destroy,
+        .leftovers = leftovers,
+        .stop = stop,
+    };
+    int rc = volume_open(&one->volume, text, &wish, err);
+    free(name);
+    return rc;
+}
+
+void volumes_close(struct volumes_one *one, struct str *report)
+{
+    (void)volume_down(one->volume, report);
+    volume_free(one->volume);
+    for (size_t i = 0; one->destroy && one->destroy[i]; i++)
+        free(one->destroy[i]);
+    free(one->destroy);
+    kvs_release(&one->names);
+    *one = (struct volumes_one){0};
+}
