@@ -102,6 +102,12 @@ static int setup_volume(struct setup *setup, const struct setup_wish *wish, stru
     free(text);
     if (rc < 0 || !setup->data.volume)
         return rc;
+    if (volume_is_fresh(setup->data.volume) && (wish->create || db_names_file(wish->url)))
+        return err_set(err, ERR_USAGE,
+                       "the volume of data= is new and goes with this command, so nothing can be "
+                       "there before or after: %s, or keep one with `prony volume up`",
+                       wish->create ? "leave init away, for run fills a database of its own"
+                                    : "leave the file's name away");
     if (wish->workload && !workload_find_builtin(wish->workload)) {
         struct workload_options none = {0};
         struct workload *workload;

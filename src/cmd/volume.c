@@ -95,12 +95,14 @@ static int plan(char **args, struct volume_options *options, struct err *err)
     return rc;
 }
 
-static void say(void *arg, const char *line)
+static void say(void *arg, const char *line, bool destroys)
 {
     const struct volume_options *options = arg;
 
-    if (!options->quiet)
-        printf("%s\n", line);
+    if (destroys)
+        cmd_print_safe("# what is there is lost:");
+    if (!options->quiet || destroys)
+        cmd_print_safe("%s", line);
     fflush(stdout);
 }
 

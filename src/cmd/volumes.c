@@ -1,9 +1,18 @@
 #include "cmd/volumes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+
+// In the middle of something else only what cannot be undone is told.
+static void say(void *arg, const char *line, bool destroys)
+{
+    (void)arg;
+    if (destroys)
+        fprintf(stderr, "prony: what is there is lost: %s\n", line);
+}
 
 int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
                  const struct volumes_options *options, struct leftovers *leftovers,
@@ -26,6 +35,7 @@ int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
         .destroy = one->destroy,
         .leftovers = leftovers,
         .stop = stop,
+        .say = say,
     };
     int rc = volume_open(&one->volume, text, &wish, err);
     free(name);

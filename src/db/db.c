@@ -225,6 +225,15 @@ char *db_data_volume(const char *url)
     return text;
 }
 
+bool db_names_file(const char *url)
+{
+    struct url parsed = {0};
+    bool names = url_parse(&parsed, url, NULL) == 0 && parsed.path && parsed.path[0];
+
+    url_release(&parsed);
+    return names;
+}
+
 void db_close(struct db_target *target)
 {
     if (!target)

@@ -174,6 +174,7 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
 // brings it up and gives its directory as data_dir); NULL when there is none or the URL is wrong,
 // which db_open tells. The caller frees it.
 char *db_data_volume(const char *url);
+bool db_names_file(const char *url); // does it name one, or leave the name to prony?
 
 void db_close(struct db_target *target); // after all sessions; removes a temporary database
 

@@ -96,8 +96,8 @@ static bool has_option(const char *options, const char *option)
 void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, const char *point)
 {
     if (!volume_value(volume, "at"))
-        plan_command(plan, "mkdir", "-p", VOLUME_MOUNT_DIR, NULL);
-    struct plan_step *step = plan_command(plan, "mkdir", point, NULL);
+        plan_command(plan, "mkdir", "-p", "-m", "755", VOLUME_MOUNT_DIR, NULL);
+    struct plan_step *step = plan_command(plan, "mkdir", "-m", "755", point, NULL);
     step->exclusive = true;
     plan_undo(step, PLAN_TREE, point, NULL);
 }
@@ -118,6 +118,7 @@ int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, c
     struct plan_step *step = plan_command(plan, program, NULL);
     free(program);
     step->deadline_ns = FS_MKFS_DEADLINE_NS;
+    step->destroys = overwrite;
     if (facts && facts->quiet)
         plan_words(step, facts->quiet);
     if (facts && facts->extended && !has_option(options, "-E")) {

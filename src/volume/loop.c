@@ -137,6 +137,6 @@ const struct volume_type volume_type_loop = {
     .summary = "a file, attached as a disk, formatted and mounted",
     .example = "loop:size=2G,fs=ext4,mount={noatime}",
     .keys = keys,
-    .temporary = true,
+    .fresh = true,
     .plan = plan_loop,
 };

@@ -119,6 +119,8 @@ void plan_print_step(const struct plan_of_volume *plan, size_t index, struct str
 void plan_print_up(const struct plan_of_volume *plan, struct str *out)
 {
     for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].destroys)
+            str_add(out, "# what is there is lost:\n");
         plan_print_step(plan, i, out);
         str_addc(out, '\n');
     }

@@ -32,6 +32,7 @@ struct plan_step {
     bool started;     // a process that goes on
     enum plan_undo undo;
     char **undo_words;   // the path or the command; ends with NULL; NULL for PROCESS and NOTHING
+    bool destroys;       // what was there before is lost
     bool exclusive;      // when the command fails the thing was another's: it is not undone
     int64_t deadline_ns; // 0: PLAN_DEADLINE_NS
 };
@@ -77,7 +78,11 @@ void plan_print_down(const struct plan_of_volume *plan, struct str *out);
 void plan_print_step(const struct plan_of_volume *plan, size_t index,
                      struct str *out); // without a newline
 
-// Runs the steps. On failure everything is undone; the lock is released by plan_undo_all.
+// Takes the lock, if there is one; ERR_USAGE when another prony has it.
+int plan_lock(struct plan_of_volume *plan, struct err *err);
+
+// Runs the steps up to the first that fails. plan_undo_all undoes those that were begun, and
+// releases the lock.
 int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err);
 int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report);
 void plan_release(struct plan_of_volume *plan);

@@ -64,16 +64,17 @@ static int list(const struct plan_of_volume *plan, const struct plan_step *step,
     return 0;
 }
 
-// What a command said, on one line: its last lines matter most where they are many.
+// What a command said, on one line. The reason stands before the usage that some print after it.
 static void one_line(struct str *text)
 {
-    const size_t most = 400;
+    const size_t most = 300;
 
     while (text->len > 0 && isspace((unsigned char)text->buf[text->len - 1]))
         text->buf[--text->len] = '\0';
     if (text->len > most) {
-        memmove(text->buf, text->buf + text->len - most, most + 1);
         text->len = most;
+        text->buf[most] = '\0';
+        str_add(text, " ...");
     }
     for (char *p = text->buf; *p; p++)
         if (*p == '\n')
@@ -161,7 +162,7 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     if (wish->say) {
         struct str line = STR_INIT;
         plan_print_step(plan, index, &line);
-        wish->say(wish->arg, line.buf);
+        wish->say(wish->arg, line.buf, step->destroys);
         str_release(&line);
     }
     int id = list(plan, step, wish->leftovers, err);
@@ -179,7 +180,7 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     return rc;
 }
 
-static int take_lock(struct plan_of_volume *plan, struct err *err)
+int plan_lock(struct plan_of_volume *plan, struct err *err)
 {
     if (!plan->lock)
         return 0;
@@ -200,20 +201,15 @@ static int take_lock(struct plan_of_volume *plan, struct err *err)
 
 int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err)
 {
-    struct str report = STR_INIT;
-    int rc = take_lock(plan, err);
+    int rc = 0;
 
     assert(wish->leftovers || plan->n_steps == 0);
+    assert(!plan->leftovers);
     plan->values = mem_calloc(plan->n_steps + 1, sizeof(*plan->values));
     plan->leftovers = mem_calloc(plan->n_steps + 1, sizeof(*plan->leftovers));
     for (size_t i = 0; rc == 0 && i < plan->n_steps; i++)
         rc = run_step(plan, i, wish, err);
-    if (rc == 0)
-        return 0;
-    if (plan_undo_all(plan, wish->leftovers, &report) > 0)
-        err_set(err, err->kind, "%s; then %s", err->text, report.buf);
-    str_release(&report);
-    return -1;
+    return rc;
 }
 
 int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report)

@@ -3,6 +3,9 @@
 // type is a file and a row; nothing else knows its name.
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/url.h"
 #include "volume/plan.h"
 #include "volume/volume.h"
@@ -18,12 +21,16 @@ struct volume_type {
     const char *summary;           // one line, for help
     const char *example;           // "loop:size=2G,fs=ext4"
     const struct volume_key *keys; // ends with name NULL; other keys are refused before plan
-    bool temporary;                // what was written there is gone when it is down
+    bool fresh; // it comes up empty, and what was written is gone, or out of reach, afterwards
 
     // Required. Checks the values and appends to the plan what brings such a volume up; sets
     // plan->path, and plan->lock where the thing exists before. Looks only: files, /sys, who we
     // are. The order of the steps is the order of up; each names what undoes it.
     int (*plan)(const struct volume *volume, struct plan_of_volume *plan, struct err *err);
+
+    // Optional. Called by volume_up when the lock is held, before the first step: is what it
+    // destroys allowed and unused? Looks only.
+    int (*before)(const struct volume *volume, struct err *err);
 
     // Optional. When all steps are done: measure, and add what is worth knowing to facts, which
     // volume_record repeats. A failure takes the volume down.

@@ -4,5 +4,6 @@
 const struct volume_type *const volume_types[] = {
     &volume_type_dir,
     &volume_type_loop,
+    &volume_type_device,
     NULL,
 };

@@ -281,16 +281,28 @@ void volume_use(struct volume *volume, struct leftovers *leftovers)
     volume->wish.leftovers = leftovers;
 }
 
+static int bring_up(struct volume *volume, struct err *err)
+{
+    const struct volume_type *type = volume->type; // NULL: it is kept, and up
+
+    if (plan_lock(&volume->plan, err) < 0)
+        return -1;
+    if (type && type->before && type->before(volume, err) < 0)
+        return -1;
+    if (plan_run(&volume->plan, &volume->wish, err) < 0)
+        return -1;
+    return type && type->ready ? type->ready(volume, &volume->facts, err) : 0;
+}
+
 int volume_up(struct volume *volume, struct err *err)
 {
-    assert(!volume->is_up);
-    if (plan_run(&volume->plan, &volume->wish, err) < 0)
-        return err_prefix(err, "volume %s", volume->text);
-    volume->is_up = true;
-    if (!volume->type || !volume->type->ready ||
-        volume->type->ready(volume, &volume->facts, err) == 0)
-        return 0;
     struct str report = STR_INIT;
+
+    assert(!volume->is_up);
+    int rc = bring_up(volume, err);
+    volume->is_up = true;
+    if (rc == 0)
+        return 0;
     err_prefix(err, "volume %s", volume->text);
     if (volume_down(volume, &report) > 0)
         err_set(err, err->kind, "%s; then %s", err->text, report.buf);
@@ -335,9 +347,9 @@ bool volume_is_kept(const struct volume *volume)
     return volume->is_kept;
 }
 
-bool volume_is_temporary(const struct volume *volume)
+bool volume_is_fresh(const struct volume *volume)
 {
-    return volume->type && volume->type->temporary;
+    return volume->type && volume->type->fresh;
 }
 
 void volume_print_up(const struct volume *volume, struct str *out)

@@ -40,8 +40,9 @@ struct volume_wish {
     const struct kvs *names;     // NAME -> TYPE:..., for @NAME; may be NULL
     char *const *destroy;        // devices that may be overwritten; ends with NULL; may be NULL
     struct leftovers *leftovers; // only volume_up needs it
-    const volatile sig_atomic_t *stop;        // not zero: end between two commands; may be NULL
-    void (*say)(void *arg, const char *line); // each command before it runs; may be NULL
+    const volatile sig_atomic_t *stop; // not zero: end between two commands; may be NULL
+    // Each command before it runs, as a shell would take it; may be NULL.
+    void (*say)(void *arg, const char *line, bool destroys);
     void *arg;
 };
 
@@ -74,8 +75,8 @@ const char *volume_text(const struct volume *volume);
 // Was it up before (@NAME of a kept one)?
 bool volume_is_kept(const struct volume *volume);
 
-// Does `volume_down` remove what was written there? Not a directory's files, nor a device's.
-bool volume_is_temporary(const struct volume *volume);
+// Does it come up empty, and is what was written there out of reach when it is down?
+bool volume_is_fresh(const struct volume *volume);
 
 // The plan as a shell script: the commands of up, then, after a comment line, those that take it
 // down again. ends_at: only as far as up.
