@@ -38,7 +38,7 @@ static const struct opt_command volume_command = {
     .usage = "plan|up [NAME=]TYPE:KEY=VALUE,... | down NAME... | list | types",
     .summary = "make a place for data, or show how; take it down again",
     .example = "prony volume plan loop:size=2G,fs=ext4,mount={noatime}\n"
-               "prony volume up fast=loop:size=2G,fs=xfs && prony run 'sqlite:?data=@fast' tpcb",
+               "prony volume up fast=loop:size=2G && prony run 'sqlite:?data=@fast' tpcb",
     .rows = rows,
     .peers = peers,
     .min_args = 1,

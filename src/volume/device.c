@@ -146,7 +146,7 @@ static int plan_device(const struct volume *volume, struct plan_of_volume *plan,
     if (!point)
         goto out;
     plan_mount_point(plan, volume, point);
-    rc = plan_file_system(plan, volume, device, true, point, err);
+    rc = plan_file_system(plan, volume, device, PLAN_FS_OVERWRITE, point, err);
     plan->path = mem_strdup(point);
     plan->lock = mem_strdup(device);
 out:

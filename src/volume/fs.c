@@ -11,25 +11,27 @@
 #include "base/mem.h"
 #include "volume/type.h"
 
+#define LAZY_NOTHING "lazy_itable_init=0,lazy_journal_init=0"
+
 static const struct fs_facts file_systems[] = {
-    // name, Debian package, options, overwrites with, label option, its length
+    // name, Debian package, quiet, extended, kept, force, label and its length
     // Tables that ext4 would write in the background after the mount would disturb what is
     // measured.
-    {"ext2", "e2fsprogs", "-q", NULL, "-F", "-L", 16},
-    {"ext3", "e2fsprogs", "-q", "lazy_itable_init=0,lazy_journal_init=0", "-F", "-L", 16},
-    {"ext4", "e2fsprogs", "-q", "lazy_itable_init=0,lazy_journal_init=0", "-F", "-L", 16},
-    {"xfs", "xfsprogs", "-q", NULL, "-f", "-L", 12},
-    {"btrfs", "btrfs-progs", "-q", NULL, "-f", "-L", 255},
-    {"jfs", "jfsutils", "-q", NULL, NULL, "-L", 16},
-    {"f2fs", "f2fs-tools", "-q", NULL, "-f", "-l", 512},
-    {"nilfs2", "nilfs-tools", "-q", NULL, "-f", "-L", 80},
-    {"reiserfs", "reiserfsprogs", "-q", NULL, NULL, "-l", 16},
-    {"bcachefs", "bcachefs-tools", "-q", NULL, "-f", "-L", 32},
-    {"exfat", "exfatprogs", NULL, NULL, NULL, "-L", 11},
-    {"vfat", "dosfstools", NULL, NULL, NULL, "-n", 11},
-    {"ntfs", "ntfs-3g", "-q -f", NULL, "-F", "-L", 32},
-    {"udf", "udftools", NULL, NULL, NULL, "-l", 30},
-    {"minix", "util-linux", NULL, NULL, NULL, NULL, 0},
+    {"ext2", "e2fsprogs", "-q", NULL, "nodiscard", "-F", "-L", 16},
+    {"ext3", "e2fsprogs", "-q", LAZY_NOTHING, "nodiscard", "-F", "-L", 16},
+    {"ext4", "e2fsprogs", "-q", LAZY_NOTHING, "nodiscard", "-F", "-L", 16},
+    {"xfs", "xfsprogs", "-q", NULL, "-K", "-f", "-L", 12},
+    {"btrfs", "btrfs-progs", "-q", NULL, "-K", "-f", "-L", 255},
+    {"jfs", "jfsutils", "-q", NULL, NULL, NULL, "-L", 16},
+    {"f2fs", "f2fs-tools", "-q", NULL, "-t 0", "-f", "-l", 512},
+    {"nilfs2", "nilfs-tools", "-q", NULL, "-K", "-f", "-L", 80},
+    {"reiserfs", "reiserfsprogs", "-q", NULL, NULL, NULL, "-l", 16},
+    {"bcachefs", "bcachefs-tools", "-q", NULL, "--no-discard", "-f", "-L", 32},
+    {"exfat", "exfatprogs", NULL, NULL, NULL, NULL, "-L", 11},
+    {"vfat", "dosfstools", NULL, NULL, NULL, NULL, "-n", 11},
+    {"ntfs", "ntfs-3g", "-q -f", NULL, NULL, "-F", "-L", 32},
+    {"udf", "udftools", NULL, NULL, NULL, NULL, "-l", 30},
+    {"minix", "util-linux", NULL, NULL, NULL, NULL, NULL, 0},
 };
 
 const struct fs_facts *fs_find(const char *name)
@@ -102,8 +104,35 @@ void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, 
     plan_undo(step, PLAN_TREE, point, NULL);
 }
 
+static void add_own_options(struct plan_step *step, const struct fs_facts *facts, unsigned flags,
+                            const char *users)
+{
+    const char *kept = flags & PLAN_FS_ALLOCATED ? facts->kept : NULL;
+    bool is_extended = kept && *kept != '-'; // of -E, as the lazy ones
+
+    if (facts->quiet)
+        plan_words(step, facts->quiet);
+    // A second -E would replace the first.
+    if ((facts->extended || is_extended) && !has_option(users, "-E")) {
+        char *argument =
+            mem_printf("%s%s%s", facts->extended ? facts->extended : "",
+                       facts->extended && is_extended ? "," : "", is_extended ? kept : "");
+        plan_word(step, "-E");
+        plan_word(step, argument);
+        free(argument);
+    }
+    if (kept && !is_extended)
+        plan_words(step, kept);
+    if (flags & PLAN_FS_OVERWRITE && facts->force)
+        plan_word(step, facts->force);
+    if (flags & PLAN_FS_OVERWRITE && facts->label && !has_option(users, facts->label)) {
+        plan_word(step, facts->label);
+        plan_word(step, FS_LABEL);
+    }
+}
+
 int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, const char *device,
-                     bool overwrite, const char *mount_point, struct err *err)
+                     unsigned flags, const char *mount_point, struct err *err)
 {
     const char *name = volume_value(volume, "fs");
     const char *options = volume_value(volume, "mkfs");
@@ -118,19 +147,9 @@ int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, c
     struct plan_step *step = plan_command(plan, program, NULL);
     free(program);
     step->deadline_ns = FS_MKFS_DEADLINE_NS;
-    step->destroys = overwrite;
-    if (facts && facts->quiet)
-        plan_words(step, facts->quiet);
-    if (facts && facts->extended && !has_option(options, "-E")) {
-        plan_word(step, "-E");
-        plan_word(step, facts->extended);
-    }
-    if (overwrite && facts && facts->force)
-        plan_word(step, facts->force);
-    if (overwrite && facts && facts->label && !has_option(options, facts->label)) {
-        plan_word(step, facts->label);
-        plan_word(step, FS_LABEL);
-    }
+    step->destroys = flags & PLAN_FS_OVERWRITE;
+    if (facts)
+        add_own_options(step, facts, flags, options);
     if (options)
         plan_words(step, options);
     plan_word(step, device);

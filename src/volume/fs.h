@@ -14,6 +14,7 @@ struct fs_facts {
     const char *package;  // of Debian, that has its mkfs
     const char *quiet;    // options always given; NULL: none
     const char *extended; // argument of -E unless the user gives one; NULL: none
+    const char *kept;     // options, or the end of extended, that keep mkfs from discarding; NULL
     const char *force;    // option that overwrites what is there; NULL: not needed
     const char *label;    // option that takes a label; NULL: none
     int label_max;

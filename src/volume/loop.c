@@ -124,7 +124,8 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
     step = plan_command(plan, "losetup", "--find", "--show", "--direct-io=on", file, NULL);
     step->variable = mem_strdup("LOOP");
     plan_undo(step, PLAN_DETACH, file, NULL);
-    rc = plan_file_system(plan, volume, "$LOOP", false, point, err);
+    rc = plan_file_system(plan, volume, "$LOOP", allocation == FULL ? PLAN_FS_ALLOCATED : 0, point,
+                          err);
     plan->path = mem_strdup(point);
 out:
     free(file);

@@ -64,8 +64,10 @@ static int set_options(int fd, char *options)
     return 0;
 }
 
-static void ask_context(const char *type, const char *options, const char *device, struct str *said)
+// Returns false when the kernel does not refuse at all.
+static bool ask_context(const char *type, const char *options, const char *device, struct str *said)
 {
+    bool refused = true;
     int fd = fsopen(type, FSOPEN_CLOEXEC);
     char *copy = mem_strdup(options ? options : "");
 
@@ -74,13 +76,14 @@ static void ask_context(const char *type, const char *options, const char *devic
             str_addf(said, "this kernel has no file system %s", type);
     } else if (fsconfig(fd, FSCONFIG_SET_STRING, "source", device, 0) == 0 &&
                set_options(fd, copy) == 0) {
-        (void)fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
+        refused = fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0;
     }
     if (fd >= 0) {
         read_messages(fd, said);
         close(fd);
     }
     free(copy);
+    return refused;
 }
 
 // The lines of the kernel's log from here on that name the device.
@@ -121,12 +124,12 @@ void mount_reason(char *const *argv, struct str *why)
     int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (log >= 0)
         (void)lseek(log, 0, SEEK_END);
-    ask_context(type, options, device, &said);
+    bool refused = ask_context(type, options, device, &said);
     if (log >= 0) {
         read_log(log, device, &said);
         close(log);
     }
-    if (said.len) {
+    if (refused && said.len) {
         str_clear(why);
         str_addf(why, "the kernel says: %s", said.buf);
     }

@@ -68,10 +68,13 @@ struct volume;
 void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, const char *point);
 
 // A file system on a block device (a path, or "$NAME"), mounted at mount_point, as the keys fs,
-// mkfs and mount of the volume say. overwrite: there may be an older one, which shall go; the new
-// one is labelled as prony's. ERR_ABSENT names the package when there is no such mkfs.
+// mkfs and mount of the volume say. ERR_ABSENT names the package when there is no such mkfs.
+enum plan_fs {
+    PLAN_FS_OVERWRITE = 1 << 0, // there may be an older one, which shall go; this one is labelled
+    PLAN_FS_ALLOCATED = 1 << 1, // what the device has allocated stays so: mkfs discards nothing
+};
 int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, const char *device,
-                     bool overwrite, const char *mount_point, struct err *err);
+                     unsigned flags, const char *mount_point, struct err *err);
 
 void plan_print_up(const struct plan_of_volume *plan, struct str *out);
 void plan_print_down(const struct plan_of_volume *plan, struct str *out);

@@ -1,0 +1,553 @@
+"""`prony volume`, and volumes under the database that prony makes: built as planned, undone whatever
+happens."""
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import volumes
+from harness.place import wait_until
+from harness.volumes import MOUNT_DIR, Commands, find_program
+
+SMALL = "size=64M"
+SIZES = {"ext2": "64M", "ext3": "64M", "ext4": "64M", "xfs": "320M", "btrfs": "128M"}
+BY_HAND = os.getpid()  # in names, which are global
+
+# Root without the right to mount.
+MERE_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.fixture(autouse=True)
+def loops_here(request):
+    if not request.node.get_closest_marker("anywhere"):
+        why = volumes.missing()
+        if why:
+            pytest.skip(why)
+
+
+@pytest.fixture
+def name(prony):
+    """Of a volume of this test. Afterwards nothing of any volume may be left."""
+    word = f"t{BY_HAND}-{prony.place.n_tests}"
+    before = set(MOUNT_DIR.glob("*"))
+    yield word
+    assert wait_until(lambda: not left(prony), 20), left(prony)
+    mine = {path for path in set(MOUNT_DIR.glob("*")) - before if path.name.startswith(word)}
+    assert not mine
+
+
+def kept(prony):
+    return sorted((prony.place.runtime / "prony" / "kept").glob("*"))
+
+
+def left(prony):
+    """Whatever a volume of this test may leave, as lines."""
+    lines = [f"{device} on {file}" for device, file in volumes.loops_on(prony.dir).items()]
+    lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
+    lines += [str(path) for path in kept(prony)]
+    return lines
+
+
+def point(name):
+    return MOUNT_DIR / name
+
+
+def up(prony, name, text, **kwargs):
+    return prony.good("volume", "up", f"{name}={text}", **kwargs)
+
+
+def down(prony, name):
+    return prony.good("volume", "down", name)
+
+
+# ---- plan and up
+
+def plan(prony, name, text):
+    """The commands of up, and those of down."""
+    script = prony.good("volume", "plan", f"{name}={text}").out
+    first, second = script.split("# down\n")
+    return first, second
+
+
+@pytest.mark.parametrize("text", [
+    "loop:size=64M,mkfs={-O ^has_journal -L hello},mount={noatime,nodiratime}",
+    "loop:size=64M,fs=ext3,alloc=full",
+    "dir:.",
+])
+def test_up_does_what_plan_says(prony, name, text):
+    planned, _ = plan(prony, name, text)
+    result = up(prony, name, text)
+    path = point(name) if text.startswith("loop") else prony.dir
+    assert result.out == f"{planned}{name} is at {path}\n"
+    down(prony, name)
+
+
+@pytest.mark.parametrize("fs", SIZES)
+def test_a_plan_is_a_script_that_does_the_same(prony, name, fs):
+    if not find_program(f"mkfs.{fs}"):
+        pytest.skip(f"mkfs.{fs} is not installed")
+    text = f"loop:size={SIZES[fs]},fs={fs},mount={{noatime}}"
+    planned, undone = plan(prony, name, text)
+    env = {**os.environ, "PATH": f"{os.environ['PATH']}:{volumes.SBIN}"}
+    script = f"set -e\n{planned}cat /proc/self/mountinfo\n{undone}"
+    by_hand = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False,
+                             env=env)
+    assert by_hand.returncode == 0, by_hand.stderr
+    line = next(line for line in by_hand.stdout.splitlines() if f" {point(name)} " in line)
+    up(prony, name, text)
+    kind, options = volumes.mounts()[str(point(name))]
+    assert kind == fs and "noatime" in options
+    words = line.split(" ")
+    assert words[words.index("-") + 1] == kind
+    assert set(words[5].split(",")) | set(words[-1].split(",")) == options
+    down(prony, name)
+
+
+def test_plan_makes_nothing(prony, name):
+    plan(prony, name, f"loop:{SMALL}")
+    assert not left(prony) and not point(name).exists()
+
+
+def test_what_a_volume_is_made_of(prony, name):
+    up(prony, name, f"loop:{SMALL},fs=ext4,mkfs={{-O ^has_journal}},mount={{noatime,nodev}}")
+    image = prony.dir / f"prony-{name}.img"
+    assert image.stat().st_size == 64 << 20 and image.stat().st_mode & 0o777 == 0o600
+    assert image.stat().st_blocks * 512 < 32 << 20  # sparse
+    (device, file), = volumes.loops_on(prony.dir).items()
+    assert file == str(image)
+    assert Path("/sys/block", device[5:], "loop/dio").read_text(encoding="ascii").strip() == "1"
+    kind, options = volumes.mounts()[str(point(name))]
+    assert kind == "ext4" and {"noatime", "nodev"} <= options
+    assert point(name).stat().st_mode & 0o777 == 0o755
+    said = subprocess.run([find_program("dumpe2fs"), "-h", device], capture_output=True, text=True,
+                          check=True).stdout
+    assert "has_journal" not in said
+    down(prony, name)
+
+
+def test_a_full_file_takes_its_space_at_once(prony, name):
+    up(prony, name, "loop:size=64M,alloc=full,fs=ext2")
+    assert (prony.dir / f"prony-{name}.img").stat().st_blocks * 512 >= 64 << 20
+    down(prony, name)
+
+
+def test_file_and_mount_point_lie_where_the_user_says(prony, name):
+    (prony.dir / "a dir").mkdir()
+    up(prony, name, f"loop:{SMALL},in={{a dir}},at={{a dir/here}}")
+    assert (prony.dir / "a dir" / f"prony-{name}.img").exists()
+    assert str(prony.dir / "a dir" / "here") in volumes.mounts()
+    down(prony, name)
+    assert not list((prony.dir / "a dir").iterdir())
+
+
+def test_quiet_is_quiet(prony, name):
+    assert up(prony, name, f"loop:{SMALL}").out
+    assert prony.good("volume", "down", "-q", name).out == ""
+    assert prony.good("volume", "up", "-q", f"{name}=loop:{SMALL}").out == ""
+    down(prony, name)
+
+
+# ---- kept ones
+
+def test_list_shows_what_is_up(prony, name):
+    assert prony.good("volume", "list").out == "no volume is up\n"
+    up(prony, name, f"loop:{SMALL},mount={{noatime}}")
+    lines = prony.good("volume", "list").out.splitlines()
+    assert len(lines) == 2
+    assert lines[1].split() == [name, str(point(name)), f"loop:{SMALL},mount=noatime"]
+    down(prony, name)
+    assert prony.good("volume", "list").out == "no volume is up\n"
+
+
+def test_a_name_is_up_once(prony, name):
+    up(prony, name, f"loop:{SMALL}")
+    prony.refused("volume", "up", f"{name}=loop:{SMALL}", says=[name, "already"])
+    prony.refused("volume", "up", f"{name}=loop:{SMALL},in=/var/tmp", says=[name, "already"])
+    assert str(point(name)) in volumes.mounts()
+    down(prony, name)
+    prony.refused("volume", "down", name, says=f"there is no {name}")
+
+
+def test_a_registry_name_that_is_taken_undoes_the_second(prony, name):
+    up(prony, name, "dir:.")
+    (prony.dir / "other").mkdir()
+    result = prony.run("volume", "up", f"{name}=dir:./other")
+    assert result.status == 2 and f"there is a {name} already" in result.err, result
+    down(prony, name)
+
+
+def test_a_kept_volume_is_used_by_name(prony, name):
+    up(prony, name, f"loop:{SMALL}")
+    doc = prony.measure(f"sqlite:?data=@{name}", "tpcb", "-s", "1", "-t", "20", "-c", "2").json
+    assert doc["environment"]["volume.data.text"] == f"loop:{SMALL}"
+    assert doc["environment"]["volume.data.path"] == str(point(name))
+    assert doc["environment"]["data.filesystem"] == "ext4"
+    assert str(point(name)) in volumes.mounts()  # it stays
+    assert [path.name for path in point(name).iterdir()] == ["lost+found"]
+    # A file of one's own in it outlives the run, too.
+    target = f"sqlite:mine.db?data=@{name}"
+    prony.good("init", target, "tpcb", "-s", "1")
+    assert (point(name) / "mine.db").exists()
+    prony.measure(target, "tpcb", "-t", "20", "-c", "2")
+    down(prony, name)
+
+
+def test_what_is_busy_stays_and_can_be_taken_down_later(prony, name):
+    up(prony, name, f"loop:{SMALL}")
+    with open(point(name) / "file", "w", encoding="ascii"):
+        result = prony.run("volume", "down", name)
+        assert result.status == 1 and "busy" in result.err and name in result.err, result
+        assert str(point(name)) in volumes.mounts()
+        assert name in prony.good("volume", "list").out
+    down(prony, name)
+
+
+def test_one_prony_at_a_time(prony, name):
+    up(prony, name, f"loop:{SMALL}")
+    run = prony.start("run", f"sqlite:?data=@{name}", "tpcb", "-s", "1", "-c", "1", "-T", "60s")
+    assert wait_until(lambda: list(point(name).glob(".prony-*.db")), 30), run.peek()
+    for args in (("run", f"sqlite:?data=@{name}", "tpcb", "-s", "1", "-t", "1"),
+                 ("volume", "down", name)):
+        prony.refused(*args, says="in use by another prony")
+    run.interrupt()
+    run.wait()
+    down(prony, name)
+
+
+@pytest.mark.anywhere
+def test_a_directory_is_used_by_one_prony_at_a_time(prony):
+    (prony.dir / "d").mkdir()
+    run = prony.start("run", "sqlite:?data=dir:./d", "tpcb", "-s", "1", "-c", "1", "-T", "60s")
+    assert wait_until(lambda: list((prony.dir / "d").glob(".prony-*.db")), 30), run.peek()
+    result = prony.run("run", "sqlite:?data=dir:./d", "tpcb", "-s", "1", "-t", "1")
+    assert result.status == 2 and "in use by another prony" in result.err, result
+    run.interrupt()
+    run.wait()
+    assert not list((prony.dir / "d").iterdir())
+    prony.good("run", "sqlite:?data=dir:./d", "tpcb", "-s", "1", "-t", "1")
+
+
+# ---- under a run
+
+@pytest.mark.parametrize("fs", SIZES)
+def test_a_run_on_a_file_system_of_its_own(prony, name, fs):
+    if not find_program(f"mkfs.{fs}"):
+        pytest.skip(f"mkfs.{fs} is not installed")
+    text = f"loop:size={SIZES[fs]},fs={fs},mount={{noatime}}"
+    doc = prony.measure(f"sqlite:?data={text}&journal_mode=wal", "tpcb", "-s", "1", "-t", "50",
+                        "-c", "2").json
+    env = doc["environment"]
+    assert doc["transactions"]["done"] == 100
+    assert env["data.filesystem"] == fs and "noatime" in env["data.mount_options"].split(",")
+    assert env["data.device.0.kind"] == "loop"
+    assert env["volume.data.text"] == f"loop:size={SIZES[fs]},fs={fs},mount=noatime"
+    commands = [value for key, value in env.items() if key.startswith("volume.data.command.")]
+    assert any(command.startswith(f"mkfs.{fs} ") for command in commands)
+    assert not left(prony)
+
+
+def test_a_volume_described_by_name(prony, name):
+    doc = prony.measure("sqlite:?data=@fast", "tpcb", "-s", "1", "-t", "5", "-c", "1", "--volume",
+                        f"fast=loop:{SMALL}").json
+    assert doc["environment"]["volume.data.text"] == f"loop:{SMALL}"
+
+
+def test_a_volume_that_is_too_small_is_told_as_a_full_disk_is(prony, name):
+    result = prony.run("run", "sqlite:?data=loop:size=18M,fs=ext2", "tpcb", "-s", "2", "-T", "60s")
+    assert result.status == 1 and "full" in result.err, result
+
+
+# ---- refusals
+
+@pytest.mark.parametrize("text, says", [
+    ("lop:size=1G", "did you mean loop?"),
+    ("loop:siez=1G", "did you mean size?"),
+    ("loop:size=1G,size=2G", "size"),
+    ("loop:size=x", ["size", "x", "must be a size"]),
+    ("loop:size=5000", "multiple of 4kB"),
+    ("loop:size=90000000GB", ["size", "smaller"]),
+    ("loop:size=90000GB,alloc=full", ["size", "smaller"]),
+    ("loop:alloc=half", ["alloc=half", "sparse or full"]),
+    ("loop:fs=nosuchfs", ["fs=nosuchfs", "mkfs.nosuchfs"]),
+    ("loop:fs=../x", "fs=../x"),
+    ("loop:in=nowhere", ["in=nowhere", "No such file"]),
+    ("loop:at=nowhere/x", ["at=nowhere/x", "No such file"]),
+    ("loop:at=/tmp", ["at=/tmp", "there already"]),
+    ("loop:mount=a b", "put it in braces"),
+    ("dir:./nowhere", ["nowhere", "No such file"]),
+    ("dir", "dir:/srv/data"),
+    ("device:./nowhere", ["nowhere", "No such file"]),
+    ("device:/dev/null", "not a block device"),
+    ("@fast", "describe the volume"),
+])
+def test_wrong_texts_are_refused(prony, text, says):
+    prony.refused("volume", "up", text, says=says)
+    prony.refused("volume", "plan", f"x={text}", says=says)
+
+
+@pytest.mark.parametrize("args, says", [
+    ((), "plan|up"),
+    (("pln",), "did you mean plan?"),
+    (("up",), "needs a volume"),
+    (("down",), "NAME"),
+    (("down", "a/b"), "volume name"),
+    (("list", "x"), "no argument"),
+    (("up", "a=dir:.", "b=dir:."), "one volume"),
+    (("up", "a b=dir:."), "volume name"),
+    (("up", "dir:.", "--force"), "did you mean --destroy"),
+])
+@pytest.mark.anywhere
+def test_wrong_commands_are_refused(prony, args, says):
+    prony.refused("volume", *args, says=says)
+
+
+@pytest.mark.parametrize("target, options, says", [
+    ("sqlite:x.db?data=loop:", (), "leave the file's name away"),
+    ("sqlite:/x.db?data=dir:.", (), "does not lie in the volume"),
+    ("sqlite:?data=@nowhere", (), ["@nowhere", "--volume nowhere="]),
+    ("sqlite:?data=lop:", (), "did you mean loop?"),
+    ("sqlite:", ("--volume", "x"), "NAME=TYPE"),
+    ("sqlite:", ("--volume", "x=dir:.", "--volume", "x=dir:."), "twice"),
+    ("sqlite:?data=@x", ("--volume", "x=@y"), "TYPE"),
+])
+def test_wrong_volumes_of_a_run_are_refused(prony, target, options, says):
+    prony.refused("run", target, "tpcb", *options, says=says)
+
+
+def test_nothing_is_made_for_an_unknown_workload(prony):
+    prony.refused("run", "sqlite:?data=loop:", "tcpb", says="did you mean tpcb?")
+
+
+def test_a_missing_mkfs_names_its_package(prony):
+    packages = {"jfs": "jfsutils", "nilfs2": "nilfs-tools", "reiserfs": "reiserfsprogs",
+                "f2fs": "f2fs-tools", "udf": "udftools"}
+    absent = next((fs for fs in packages if not find_program(f"mkfs.{fs}")), None)
+    if not absent:
+        pytest.skip("every mkfs is installed")
+    prony.refused("volume", "plan", f"loop:fs={absent}", status=4,
+                  says=[f"mkfs.{absent}", f"install the package {packages[absent]}"])
+
+
+@pytest.mark.anywhere
+def test_only_root_may_have_a_loop_volume(prony):
+    if os.geteuid() == 0:
+        place = Path("/tmp")  # not the test's directory, which is private
+        result = prony.run("volume", "plan", "loop:", prefix=MERE_USER, cwd=place,
+                           env={"XDG_RUNTIME_DIR": None, "TMPDIR": None})
+        if "setpriv" in result.err:
+            pytest.skip("cannot be another user here")
+    else:
+        result = prony.run("volume", "plan", "loop:")
+    assert result.status == 4 and "root" in result.err, result
+
+
+@pytest.mark.parametrize("text, says", [
+    (f"loop:{SMALL},mount={{nosuchoption=1}}", ["nosuchoption", "the kernel says"]),
+    (f"loop:{SMALL},fs=ext3,mount={{data=nosuchmode}}", ["data", "the kernel says"]),
+    (f"loop:{SMALL},mkfs={{--nosuchoption}}", ["mkfs.ext4", "option"]),
+    ("loop:size=1M,fs=btrfs", "mkfs.btrfs"),
+])
+def test_the_reason_of_a_refusal_is_shown(prony, name, text, says):
+    if "btrfs" in text and not find_program("mkfs.btrfs"):
+        pytest.skip("mkfs.btrfs is not installed")
+    result = prony.run("volume", "up", f"{name}={text}")
+    assert result.status == 1 and result.err.count("\n") == 1, result
+    for word in [says] if isinstance(says, str) else says:
+        assert word in result.err, result
+    assert not left(prony)
+
+
+# ---- somebody's device
+
+@pytest.fixture
+def device(prony):
+    """An empty disk, for whoever looks at it a real one."""
+    image = prony.dir / "disk"
+    image.write_bytes(b"")
+    os.truncate(image, 64 << 20)
+    tool = find_program("losetup")
+    path = subprocess.run([tool, "--find", "--show", image], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    yield path
+    subprocess.run([tool, "--detach", path], check=True)
+    assert wait_until(lambda: not volumes.loops_on(prony.dir), 20)
+
+
+def signature(device):
+    run = subprocess.run(["blkid", "-p", "-o", "export", device], capture_output=True, text=True,
+                         check=False)
+    return dict(line.split("=", 1) for line in run.stdout.splitlines() if "=" in line)
+
+
+def test_a_device_must_be_spelled_out(prony, name, device):
+    prony.good("volume", "plan", f"{name}=device:{device}")  # only looks
+    prony.refused("volume", "up", f"{name}=device:{device}",
+                  says=[f"all that is on {device} would be lost", f"--destroy {device}"])
+    prony.refused("volume", "up", f"{name}=device:{device}", "--destroy", "/dev/null",
+                  says=f"--destroy {device}")
+    assert not signature(device)
+    result = prony.good("volume", "up", f"{name}=device:{device}", "--destroy", device)
+    assert "# what is there is lost:\nmkfs.ext4 " in result.out
+    assert signature(device)["LABEL"] == "prony"
+    prony.refused("volume", "up", f"{name}-2=device:{device}", "--destroy", device,
+                  says=[device, "in use"])
+    down(prony, name)
+    # What prony made it may make anew.
+    doc = prony.measure(f"sqlite:?data=device:{device},fs=ext2", "tpcb", "-s", "1", "-t", "5",
+                        "--destroy", device).json
+    assert doc["environment"]["data.filesystem"] == "ext2"
+    assert signature(device)["TYPE"] == "ext2"
+
+
+def test_what_prony_did_not_make_is_not_destroyed(prony, name, device):
+    subprocess.run([find_program("mkfs.ext4"), "-q", "-L", "mine", device], check=True)
+    before = signature(device)
+    prony.refused("volume", "up", f"{name}=device:{device}", "--destroy", device,
+                  says=[f"{device} carries ext4", "mine", "wipefs"])
+    assert signature(device) == before
+    subprocess.run(["wipefs", "--all", "--quiet", device], check=True)
+    with open(device, "r+b") as disk:  # a partition table of the oldest kind, with one partition
+        disk.seek(446)
+        disk.write(bytes([0, 0, 2, 0, 0x83, 0, 3, 0]) + (2048).to_bytes(4, "little") +
+                   (4096).to_bytes(4, "little") + bytes(48) + b"\x55\xaa")
+    prony.refused("volume", "up", f"{name}=device:{device}", "--destroy", device,
+                  says=[device, "partition table"])
+
+
+def test_a_device_that_another_prony_prepares_is_refused(prony, name, device):
+    holder = subprocess.Popen(["flock", "--exclusive", device, "sleep", "60"])
+    try:
+        def is_locked():
+            return subprocess.run(["flock", "--nonblock", device, "true"], check=False).returncode
+        assert wait_until(is_locked, 20)
+        prony.refused("volume", "up", f"{name}=device:{device}", "--destroy", device,
+                      says="in use by another prony")
+    finally:
+        subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
+        holder.kill()
+        holder.wait()
+
+
+# ---- whatever happens, it is undone
+
+STEPS = ["install", "truncate", "losetup", "mkfs.ext4", "mount"]
+ENDS = [signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture
+def commands(prony):
+    return Commands(prony.dir / "commands")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_is_the_last(prony, name, commands, step):
+    commands.fail(step)
+    result = prony.run("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
+    assert result.status == 1 and f"{step} was told to fail" in result.err, result
+    assert result.err.count("\n") == 1, result
+    assert not left(prony) and not point(name).exists()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_any_step_nothing_is_left(prony, name, commands, step, when):
+    commands.hold(step, when)
+    run = prony.start("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
+    assert commands.reached(), run.peek()
+    run.kill()
+    run.wait()
+    assert wait_until(lambda: not left(prony) and not point(name).exists(), 30), left(prony)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", ["losetup", "mkfs.ext4"])
+def test_stopped_at_a_step_it_ends_behind_it(prony, name, commands, step, number):
+    commands.hold(step, "before")
+    run = prony.start("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
+    assert commands.reached(), run.peek()
+    run.signal(number)
+    commands.release()
+    result = run.wait()
+    assert result.status == 1 and "interrupted" in result.err, result
+    assert not left(prony) and not point(name).exists()
+
+
+@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.parametrize("phase", ["load", "run"])
+def test_a_run_that_ends_early_takes_its_volume_along(prony, name, phase, number):
+    scale = "30" if phase == "load" else "1"
+    run = prony.start("run", "sqlite:?data=loop:size=2G", "tpcb", "-s", scale, "-c", "2", "-T",
+                      "60s", "-P", "1", env={"COLUMNS": "80"})
+    if phase == "load":
+        assert wait_until(lambda: list(MOUNT_DIR.glob(f"{run.pid}-data/.prony-*.db")), 60), \
+            run.peek()
+    else:
+        assert wait_until(lambda: "tps" in run.peek(), 60), run.peek()
+    run.signal(number)
+    result = run.wait()
+    if number != signal.SIGKILL and phase == "run":
+        assert result.status == 0, result
+    where = MOUNT_DIR / f"{run.pid}-data"
+    assert wait_until(lambda: not left(prony) and not where.exists(), 30), left(prony)
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_an_end_in_the_middle_of_down(prony, name, commands, number):
+    """The undoing goes on, by this process or by its guard."""
+    commands.hold("umount", "before")
+    run = prony.start("run", f"sqlite:?data=loop:{SMALL}", "tpcb", "-s", "1", "-c", "1", "-t", "1",
+                      env=commands.environment())
+    assert commands.reached(), run.peek()
+    run.signal(number)
+    commands.release()
+    run.wait()
+    assert wait_until(lambda: not left(prony), 30), left(prony)
+
+
+def test_killed_in_the_middle_of_down_by_hand(prony, name, commands):
+    """It is not undone by itself, for it was kept; down goes on where it was."""
+    up(prony, name, f"loop:{SMALL}")
+    commands.hold("umount", "after")
+    run = prony.start("volume", "down", name, env=commands.environment())
+    assert commands.reached(), run.peek()
+    run.kill()
+    run.wait()
+    assert name in prony.good("volume", "list").out
+    assert (prony.dir / f"prony-{name}.img").exists()
+    down(prony, name)
+
+
+def test_killed_at_random_moments_nothing_is_left(prony, name):
+    seed = int(os.environ.get("PRONY_TEST_SEED", random.randrange(1 << 30)))
+    print(f"PRONY_TEST_SEED={seed}")
+    rng = random.Random(seed)
+    for _ in range(6):
+        run = prony.start("run", f"sqlite:?data=loop:{SMALL}", "tpcb", "-s", "1", "-c", "1", "-T",
+                          "60s")
+        time.sleep(rng.uniform(0, 1.0))
+        run.kill()
+        run.wait()
+        assert wait_until(lambda: not left(prony), 30), left(prony)
+
+
+def test_many_cycles_leave_nothing(prony, name):
+    before = len(volumes.mounts())
+    for _ in range(10):
+        up(prony, name, f"loop:{SMALL},fs=ext2")
+        down(prony, name)
+    assert not left(prony) and len(volumes.mounts()) == before
+
+
+def test_help_fits_a_screen(prony):
+    out = prony.good("volume", "--help").out
+    assert len(out.splitlines()) <= 24 and max(map(len, out.splitlines())) <= 80
+    types = prony.good("volume", "types").out
+    for word in ("dir: ", "loop: ", "device: ", "size=SIZE"):
+        assert word in types
+    assert max(map(len, types.splitlines())) <= 100
+    assert re.search(r"^  loop:size=", types, re.M)
