@@ -72,13 +72,13 @@ void plan_undo(struct plan_step *step, enum plan_undo undo, const char *word, ..
 {
     va_list ap;
 
-    assert(step->undo == PLAN_NOTHING && undo != PLAN_NOTHING);
+    assert(step->undo == PLAN_NOTHING && undo != PLAN_NOTHING && undo != PLAN_PROCESS);
     step->undo = undo;
     va_start(ap, word);
     for (; word; word = va_arg(ap, const char *))
         add_word(&step->undo_words, word);
     va_end(ap);
-    assert((undo == PLAN_PROCESS) == !step->undo_words);
+    assert(step->undo_words);
 }
 
 // ---- as a shell script

@@ -58,7 +58,7 @@ struct plan_step *plan_argv(struct plan_of_volume *plan, char *const *argv);
 void plan_word(struct plan_step *step, const char *word);
 void plan_words(struct plan_step *step, const char *text);
 
-// What undoes the step.
+// What undoes the step: at least one word (PLAN_PROCESS has none and is set directly).
 void plan_undo(struct plan_step *step, enum plan_undo undo, const char *word, ...)
     __attribute__((sentinel));
 
