@@ -10,9 +10,10 @@
 //
 // A value that holds the separator, blanks, '&', '=' or braces stands in braces; braces nest in
 // pairs; inside them nothing is special. A volume in a query needs none around it:
-// sqlite:?data=loop:size=2G,mount={noatime,nodiratime}&journal_mode=wal REST may stand in braces too, when it holds a '?'. In a
-// target %XX is decoded in user, password, host, path after an authority, and query, outside
-// braces; REST is taken as it is. Printing and parsing round-trip: parse(print(x)) equals x.
+// sqlite:?data=loop:size=2G,mount={noatime,nodiratime}&journal_mode=wal REST may stand in braces
+// too, when it holds a '?'. In a target %XX is decoded in user, password, host, path after an
+// authority, and query, outside braces; REST is taken as it is. Printing and parsing round-trip:
+// parse(print(x)) equals x.
 #pragma once
 
 #include <stdbool.h>

@@ -16,6 +16,7 @@
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
 #include "cmd/version.h"
+#include "cmd/volumes.h"
 #include "report/probe.h"
 #include "volume/io.h"
 #include "volume/probe.h"
@@ -26,6 +27,7 @@ struct probe_options {
     int64_t time_ns;
     int64_t bytes;
     int io;
+    struct volumes_options volumes;
     char *json;
     bool quiet;
 };
@@ -39,6 +41,7 @@ static const struct opt_row rows[] = {
      .help = "of the data file, else a quarter of what is free, 512MB at most"},
     {"io", 0, OPT_CHOICE, AT(io), "auto", .choices = io_names, .arg = "NAME",
      .help = "what moves blocks: auto, io_uring, threads"},
+    VOLUMES_ROWS(AT(volumes)),
 
     {"json", 0, OPT_TEXT, AT(json), .arg = "FILE", .group = "Output", .unrecorded = true,
      .help = "write the result as JSON (- is the terminal)"},
@@ -63,10 +66,10 @@ static const struct opt_peer peers[] = {
 
 static const struct opt_command probe_command = {
     .name = "probe",
-    .usage = "PATH",
+    .usage = "PATH | VOLUME",
     .summary = "measure what the storage under a directory can give a database",
     .example = "prony probe /var/lib/postgresql\n"
-               "prony probe /srv/data --time 60s --json probe.json",
+               "prony probe loop:size=4G,fs=xfs --time 60s --json probe.json",
     .rows = rows,
     .peers = peers,
     .min_args = 1,
@@ -77,6 +80,7 @@ static const struct opt_command probe_command = {
 struct probe_door {
     struct probe_options options;
     struct leftovers *leftovers;
+    struct volumes_one volume;
     FILE *json;
     bool json_made; // there was no such file
     char *command;
@@ -96,13 +100,21 @@ static int measure(struct probe_door *door, const char *path, volatile sig_atomi
     if (!path[0])
         return err_set(err, ERR_USAGE,
                        "the path is empty: name a directory on the storage to probe");
-    if (!realpath(path, dir))
+    if (!volume_is_text(path) && !realpath(path, dir))
         return err_set(err, ERR_USAGE, "%s: %s; name a directory on the storage to probe", path,
                        strerror(errno));
     if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
         seed = (uint64_t)clock_real_ns();
     if (leftovers_open(&door->leftovers, err) < 0)
         return -1;
+    if (volumes_open(&door->volume, volume_is_text(path) ? path : NULL, "probe", &o->volumes,
+                     door->leftovers, stop, err) < 0)
+        return -1;
+    if (door->volume.volume) {
+        if (volume_up(door->volume.volume, err) < 0)
+            return -1;
+        snprintf(dir, sizeof(dir), "%s", volume_path(door->volume.volume));
+    }
     struct probe_wish wish = {
         .dir = dir,
         .time_ns = o->time_ns,
@@ -128,6 +140,8 @@ static void look_around(struct probe_door *door, int argc, char **argv)
     door->command = str_detach(&command);
     storage_describe(door->result->dir, &door->place);
     host_record(&door->environment);
+    if (door->volume.volume)
+        volume_record(door->volume.volume, "volume.place", &door->environment);
     storage_record(&door->place, "place", &door->environment);
 }
 
@@ -167,6 +181,7 @@ static void release(struct probe_door *door)
 {
     struct str report = STR_INIT;
 
+    volumes_close(&door->volume, &report);
     if (door->leftovers)
         leftovers_close(door->leftovers, &report);
     if (report.len)

@@ -1,5 +1,6 @@
 """`prony volume`, and volumes under the database that prony makes: built as planned, undone whatever
 happens."""
+import json
 import os
 import random
 import re
@@ -260,6 +261,16 @@ def test_a_volume_described_by_name(prony, name):
 def test_a_volume_that_is_too_small_is_told_as_a_full_disk_is(prony, name):
     result = prony.run("run", "sqlite:?data=loop:size=18M,fs=ext2", "tpcb", "-s", "2", "-T", "60s")
     assert result.status == 1 and "full" in result.err, result
+
+
+def test_a_probe_of_a_volume(prony, name):
+    doc = json.loads(prony.good("probe", "loop:size=256M,fs=ext4", "--time", "2s", "--size", "16M",
+                                "--json", "-").out)
+    assert doc["environment"]["volume.place.text"] == "loop:size=256M,fs=ext4"
+    assert doc["environment"]["place.filesystem"] == "ext4"
+    assert doc["environment"]["place.device.0.kind"] == "loop"
+    prony.refused("probe", "lop:size=1G", says="lop:size=1G")
+    prony.refused("probe", "@none", says="--volume none=")
 
 
 # ---- refusals
