@@ -20,7 +20,7 @@ struct volumes_options {
 // clang-format off
 #define VOLUMES_ROWS(at)                                                                         \
     {"volume", 0, OPT_LIST, (at) + offsetof(struct volumes_options, names),                      \
-     .arg = "NAME=TYPE:...", .help = "describe a volume, to be named as @NAME"},                 \
+     .arg = "NAME=VOLUME", .help = "describe a volume, to be named as @NAME"},                 \
     {"destroy", 0, OPT_LIST, (at) + offsetof(struct volumes_options, destroy), .arg = "DEVICE",  \
      .help = "what is on this device may be overwritten"}
 // clang-format on

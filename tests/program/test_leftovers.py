@@ -14,7 +14,7 @@ def temporary_files(prony):
 
 
 def registries(prony):
-    return list((prony.place.runtime / "prony").glob("*"))
+    return [path for path in (prony.place.runtime / "prony").glob("*") if path.is_file()]
 
 
 def start_on_temporary(prony):
