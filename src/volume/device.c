@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "volume/block.h"
 #include "volume/fs.h"
 #include "volume/type.h"
 
@@ -23,6 +24,7 @@ static const struct volume_key keys[] = {
     {"fs", "NAME", "file system: whatever mkfs.NAME and the kernel offer (ext4)"},
     {"mkfs", "{OPTION...}", "options for mkfs.NAME, cut at blanks"},
     {"mount", "{OPTION,...}", "mount options"},
+    BLOCK_KEYS,
     {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)"},
     {NULL, NULL, NULL},
 };
@@ -146,6 +148,8 @@ static int plan_device(const struct volume *volume, struct plan_of_volume *plan,
     if (!point)
         goto out;
     plan_mount_point(plan, volume, point);
+    if (block_plan(plan, volume, device, err) < 0)
+        goto out;
     rc = plan_file_system(plan, volume, device, PLAN_FS_OVERWRITE, point, err);
     plan->path = mem_strdup(point);
     plan->lock = mem_strdup(device);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "volume/block.h"
 #include "volume/type.h"
 
 #define SIZE_STANDARD (1LL << 30)
@@ -26,6 +27,7 @@ static const struct volume_key keys[] = {
     {"fs", "NAME", "file system: whatever mkfs.NAME and the kernel offer (ext4)"},
     {"mkfs", "{OPTION...}", "options for mkfs.NAME, cut at blanks"},
     {"mount", "{OPTION,...}", "mount options"},
+    BLOCK_KEYS,
     {"in", "PATH", "where the file lies (the working directory)"},
     {"alloc", "sparse|full", "full takes the space of the file at once (sparse)"},
     {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)"},
@@ -124,6 +126,8 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
     step = plan_command(plan, "losetup", "--find", "--show", "--direct-io=on", file, NULL);
     step->variable = mem_strdup("LOOP");
     plan_undo(step, PLAN_DETACH, file, NULL);
+    if (block_plan(plan, volume, "$LOOP", err) < 0)
+        goto out;
     rc = plan_file_system(plan, volume, "$LOOP", allocation == FULL ? PLAN_FS_ALLOCATED : 0, point,
                           err);
     plan->path = mem_strdup(point);

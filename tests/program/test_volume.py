@@ -132,6 +132,35 @@ def test_what_a_volume_is_made_of(prony, name):
     down(prony, name)
 
 
+def settings(device):
+    queue = Path("/sys/class/block", Path(device).name, "queue")
+    scheduler = re.search(r"\[(.*)\]", queue.joinpath("scheduler").read_text(encoding="ascii"))
+    ahead = subprocess.run([find_program("blockdev"), "--getra", device], capture_output=True,
+                           text=True, check=True)
+    return (scheduler.group(1) if scheduler else None,
+            queue.joinpath("nr_requests").read_text(encoding="ascii").strip(), ahead.stdout.strip())
+
+
+def test_settings_of_the_device_are_made_and_put_back(prony, name, device):
+    before = settings(device)
+    if before[0] is None:
+        pytest.skip("loop devices have no scheduler here")
+    other = "none" if before[0] != "none" else "mq-deadline"
+    result = prony.good("volume", "up", f"{name}=device:{device},scheduler={other},queue=32,"
+                                        "readahead=64k", "--destroy", device)
+    assert settings(device) == (other, "32", "128"), result
+    down(prony, name)
+    assert settings(device) == before
+    up(prony, name, f"loop:{SMALL},readahead=0")
+    mine = next(d for d, file in volumes.loops_on(prony.dir).items() if file.endswith(".img"))
+    assert settings(mine)[2] == "0"
+    down(prony, name)
+    result = prony.run("volume", "up", f"{name}=device:{device},scheduler=nosuch", "--destroy",
+                       device)
+    assert result.status == 1 and "nosuch" in result.err, result
+    assert settings(device) == before
+
+
 @pytest.mark.unsanitized
 def test_a_full_file_takes_its_space_at_once(prony, name):
     up(prony, name, "loop:size=64M,alloc=full,fs=ext2")
@@ -294,6 +323,10 @@ def test_a_probe_of_a_volume(prony, name):
     ("loop:size=5000", "multiple of 4kB"),
     ("loop:size=90000000GB", ["size", "smaller"]),
     ("loop:size=90000GB,alloc=full", ["size", "smaller"]),
+    ("loop:scheduler=a b", "braces"),
+    ("loop:scheduler={a b}", "must be a word"),
+    ("loop:queue=0", ["queue=0", "between 1 and"]),
+    ("loop:readahead=100", "multiple of 512"),
     ("loop:alloc=half", ["alloc=half", "sparse or full"]),
     ("loop:fs=nosuchfs", ["fs=nosuchfs", "mkfs.nosuchfs"]),
     ("loop:fs=../x", "fs=../x"),
