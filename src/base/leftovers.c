@@ -210,6 +210,18 @@ int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *e
     return registry_add(&lo->registry, &item, err);
 }
 
+int leftovers_add_command_if(struct leftovers *lo, const char *path, char *const *argv,
+                             struct err *err)
+{
+    struct leftover item = {.kind = LEFTOVER_COMMAND_IF};
+
+    assert(path[0] == '/' && argv && argv[0]);
+    add_word(&item, path);
+    for (char *const *arg = argv; *arg; arg++)
+        add_word(&item, *arg);
+    return registry_add(&lo->registry, &item, err);
+}
+
 void leftovers_drop(struct leftovers *lo, int id)
 {
     registry_drop(&lo->registry, id);

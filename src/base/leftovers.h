@@ -36,6 +36,9 @@ int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
 int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err); // base/tree.h
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err);
 int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *err);
+// A command that is only needed, and tried, while the path is there: may be listed before.
+int leftovers_add_command_if(struct leftovers *lo, const char *path, char *const *argv,
+                             struct err *err);
 int leftovers_add_mount(struct leftovers *lo, const char *dir, struct err *err);
 int leftovers_add_loop(struct leftovers *lo, const char *file, struct err *err);
 

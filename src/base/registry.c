@@ -25,9 +25,10 @@ enum {
 };
 
 static const char *const kind_names[] = {
-    [LEFTOVER_FILE] = "file",       [LEFTOVER_TREE] = "tree",   [LEFTOVER_PROCESS] = "process",
-    [LEFTOVER_COMMAND] = "command", [LEFTOVER_MOUNT] = "mount", [LEFTOVER_LOOP] = "loop",
-    [LEFTOVER_NOTE] = "note",
+    [LEFTOVER_FILE] = "file",       [LEFTOVER_TREE] = "tree",
+    [LEFTOVER_PROCESS] = "process", [LEFTOVER_COMMAND] = "command",
+    [LEFTOVER_MOUNT] = "mount",     [LEFTOVER_LOOP] = "loop",
+    [LEFTOVER_NOTE] = "note",       [LEFTOVER_COMMAND_IF] = "command-if",
 };
 
 // Directories.
@@ -180,7 +181,8 @@ static bool parse_item(struct registry *registry, char *text, off_t offset)
             goto damaged;
         item_add_word(&item, mem_strdup(word));
     }
-    if (item.n_words < 1 || (item.kind == LEFTOVER_PROCESS && item.n_words != 2))
+    if (item.n_words < 1 || (item.kind == LEFTOVER_PROCESS && item.n_words != 2) ||
+        (item.kind == LEFTOVER_COMMAND_IF && item.n_words < 2))
         goto damaged;
     *ARR_PUSH(registry->items, registry->n_items, registry->cap_items) = item;
     registry->next_id++;
@@ -499,15 +501,21 @@ static int undo_process(const struct leftover *item, const struct undo_limits *l
     return r == 0 ? 0 : err_set(err, ERR_FAILED, "%s", strerror(-r));
 }
 
-static int undo_command(const struct leftover *item, const struct undo_limits *limits,
-                        struct err *err)
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+static int undo_command(char *const *argv, const struct undo_limits *limits, struct err *err)
 {
     int64_t until_ns = clock_now_ns(&clock_system) + limits->retry_ns;
 
     for (;;) {
         struct proc_result result;
         struct err start = ERR_INIT;
-        bool ran = proc_run(item->words, limits->command_ns, &result, &start) == 0;
+        bool ran = proc_run(argv, limits->command_ns, &result, &start) == 0;
         bool done = ran && result.status == 0;
         bool last = !ran || clock_now_ns(&clock_system) >= until_ns;
         if (!done && last && !ran)
@@ -544,7 +552,9 @@ int registry_undo(const struct registry *registry, size_t index, const struct un
     case LEFTOVER_PROCESS:
         return undo_process(item, limits, err);
     case LEFTOVER_COMMAND:
-        return undo_command(item, limits, err);
+        return undo_command(item->words, limits, err);
+    case LEFTOVER_COMMAND_IF:
+        return exists(item->words[0]) ? undo_command(item->words + 1, limits, err) : 0;
     case LEFTOVER_MOUNT:
         return attached_unmount(item->words[0], limits->command_ns, limits->retry_ns, err);
     case LEFTOVER_LOOP:

@@ -6,6 +6,7 @@
 //     owner 4711
 //     + tree /tmp/prony\x20x       things, in the order they were made
 //     + process 4712 91823         pid and start time in ticks
+//     + command-if /p rm x         a command, needed while the path is there
 //     + loop /srv/x.img            what is attached to a file, mounted at a directory ("mount")
 //     - command umount /mnt/x      one word per argument; undone or forgotten: its '+' is now '-',
 //                                  which needs no room on a full disk
@@ -34,9 +35,10 @@ enum leftover_kind {
     LEFTOVER_TREE,
     LEFTOVER_PROCESS,
     LEFTOVER_COMMAND,
-    LEFTOVER_MOUNT, // what is mounted at a directory
-    LEFTOVER_LOOP,  // the loop devices on a file
-    LEFTOVER_NOTE,  // nothing to undo: words for whoever reads the registry
+    LEFTOVER_COMMAND_IF, // a command, if its first word, a path, is there
+    LEFTOVER_MOUNT,      // what is mounted at a directory
+    LEFTOVER_LOOP,       // the loop devices on a file
+    LEFTOVER_NOTE,       // nothing to undo: words for whoever reads the registry
 };
 
 struct leftover {

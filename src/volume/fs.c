@@ -42,7 +42,7 @@ const struct fs_facts *fs_find(const char *name)
     return NULL;
 }
 
-static bool is_installed(const char *program)
+bool fs_is_installed(const char *program)
 {
     const char *path = getenv("PATH");
     char *dirs = mem_strdup(path ? path : "/usr/bin:/bin:/usr/sbin:/sbin");
@@ -68,7 +68,7 @@ static int check(const char *name, struct err *err)
     if (!*name || *p || *name == '-')
         return err_set(err, ERR_USAGE, "fs=%s: name a file system, as ext4, xfs or btrfs", name);
     char *program = mem_printf("mkfs.%s", name);
-    bool there = is_installed(program);
+    bool there = fs_is_installed(program);
     free(program);
     if (there)
         return 0;

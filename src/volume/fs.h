@@ -1,6 +1,7 @@
 // What is known of file systems, beyond that mkfs.NAME makes and mount -t NAME mounts them.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,9 @@ struct fs_facts {
     const char *label;    // option that takes a label; NULL: none
     int label_max;
 };
+
+// Is there such a program in PATH?
+bool fs_is_installed(const char *program);
 
 // NULL for one that is not in the table: its mkfs may still be there.
 const struct fs_facts *fs_find(const char *name);

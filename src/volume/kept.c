@@ -80,6 +80,19 @@ static int check_unused(const struct volume_kept *kept, struct err *err)
     return rc;
 }
 
+// Another one that lies in it would go with it.
+static int check_empty(const struct volume_kept *list, size_t n, const struct volume_kept *kept,
+                       struct err *err)
+{
+    size_t len = strlen(kept->path);
+
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(list[i].path, kept->path, len) == 0 && list[i].path[len] == '/')
+            return err_set(err, ERR_USAGE, "volume %s lies in volume %s: take it down first",
+                           list[i].name, kept->name);
+    return 0;
+}
+
 int volume_take_down(const char *name, struct err *err)
 {
     struct str report = STR_INIT;
@@ -89,7 +102,7 @@ int volume_take_down(const char *name, struct err *err)
 
     for (size_t i = 0; rc == 0 && i < n; i++)
         if (strcmp(list[i].name, name) == 0)
-            rc = check_unused(&list[i], err);
+            rc = check_empty(list, n, &list[i], err) < 0 ? -1 : check_unused(&list[i], err);
     volume_kept_free(list, n);
     if (rc < 0)
         return rc;

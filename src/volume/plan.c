@@ -131,10 +131,9 @@ void plan_print_down(const struct plan_of_volume *plan, struct str *out)
     for (size_t i = plan->n_steps; i-- > 0;) {
         const struct plan_step *step = &plan->steps[i];
         static const char *const before[] = {
-            [PLAN_FILE] = "rm -f ",
-            [PLAN_TREE] = "rm -rf --one-file-system ",
-            [PLAN_UNMOUNT] = "umount ",
-            [PLAN_COMMAND] = "",
+            [PLAN_FILE] = "rm -f ",     [PLAN_TREE] = "rm -rf --one-file-system ",
+            [PLAN_UNMOUNT] = "umount ", [PLAN_COMMAND] = "",
+            [PLAN_COMMAND_IF] = "",
         };
         if (step->undo == PLAN_DETACH && step->variable)
             str_addf(out, "losetup --detach \"$%s\"\n", step->variable);
@@ -142,7 +141,7 @@ void plan_print_down(const struct plan_of_volume *plan, struct str *out)
             str_add(out, "kill $!\n");
         else if (step->undo != PLAN_NOTHING && step->undo != PLAN_DETACH) {
             str_add(out, before[step->undo]);
-            print_words(plan, step->undo_words, out);
+            print_words(plan, step->undo_words + (step->undo == PLAN_COMMAND_IF), out);
             str_addc(out, '\n');
         }
     }

@@ -17,12 +17,13 @@ struct volume_wish;
 
 enum plan_undo {
     PLAN_NOTHING,
-    PLAN_FILE,    // unlink
-    PLAN_TREE,    // remove a directory with all it holds (base/tree.h)
-    PLAN_UNMOUNT, // a mount point
-    PLAN_DETACH,  // the loop devices on a file
-    PLAN_PROCESS, // of a step that started one
-    PLAN_COMMAND, // words of a command
+    PLAN_FILE,       // unlink
+    PLAN_TREE,       // remove a directory with all it holds (base/tree.h)
+    PLAN_UNMOUNT,    // a mount point
+    PLAN_DETACH,     // the loop devices on a file
+    PLAN_PROCESS,    // of a step that started one
+    PLAN_COMMAND,    // words of a command
+    PLAN_COMMAND_IF, // a path, and the words of a command that is needed while it is there
 };
 
 struct plan_step {

@@ -57,6 +57,11 @@ static int list(const struct plan_of_volume *plan, const struct plan_step *step,
         id = leftovers_add_command(leftovers, words, err);
         free(words);
         return id;
+    case PLAN_COMMAND_IF:
+        words = resolve(plan, step->undo_words);
+        id = leftovers_add_command_if(leftovers, words[0], words + 1, err);
+        free(words);
+        return id;
     case PLAN_PROCESS: // listed when it has its pid
     case PLAN_NOTHING:
         break;

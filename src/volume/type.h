@@ -42,6 +42,8 @@ extern const struct volume_type *const volume_types[];
 extern const struct volume_type volume_type_dir;
 extern const struct volume_type volume_type_loop;
 extern const struct volume_type volume_type_device;
+extern const struct volume_type volume_type_lvm;
+extern const struct volume_type volume_type_btrfs;
 
 // What a type sees of a volume.
 struct volume {

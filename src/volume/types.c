@@ -2,8 +2,6 @@
 #include "volume/type.h"
 
 const struct volume_type *const volume_types[] = {
-    &volume_type_dir,
-    &volume_type_loop,
-    &volume_type_device,
-    NULL,
+    &volume_type_dir, &volume_type_loop,  &volume_type_device,
+    &volume_type_lvm, &volume_type_btrfs, NULL,
 };

@@ -241,6 +241,26 @@ def test_what_is_busy_stays_and_can_be_taken_down_later(prony, name):
     down(prony, name)
 
 
+def test_a_subvolume_of_a_btrfs_that_is_there(prony, name):
+    if not find_program("mkfs.btrfs"):
+        pytest.skip("mkfs.btrfs is not installed")
+    up(prony, name, "loop:size=128M,fs=btrfs")
+    text = f"btrfs:in={point(name)},datacow=no"
+    planned, undone = plan(prony, f"{name}-s", text)
+    inner = point(name) / f"prony-{name}-s"
+    assert planned == f"btrfs subvolume create {inner}\nchattr +C {inner}\n"
+    assert undone == f"btrfs subvolume delete {inner}\n"
+    doc = prony.measure(f"sqlite:?data={text}", "tpcb", "-s", "1", "-t", "5").json
+    assert doc["environment"]["data.filesystem"] == "btrfs"
+    assert not list(point(name).iterdir())
+    up(prony, f"{name}-s", text)
+    (inner / "file").write_text("x", encoding="ascii")
+    prony.refused("volume", "down", name, says=f"volume {name}-s lies in volume {name}")
+    down(prony, f"{name}-s")
+    assert not list(point(name).iterdir())
+    down(prony, name)
+
+
 def test_one_prony_at_a_time(prony, name):
     up(prony, name, f"loop:{SMALL}")
     run = prony.start("run", f"sqlite:?data=@{name}", "tpcb", "-s", "1", "-c", "1", "-T", "60s")

@@ -209,9 +209,24 @@ static void mounts_and_loops_that_never_came_are_nothing_to_undo(void **state)
     assert_int_equal(leftovers_open(&lo, NULL), 0);
     assert_true(leftovers_add_mount(lo, place->tree, NULL) > 0);
     assert_true(leftovers_add_loop(lo, place->tree, NULL) > 0);
+    assert_true(leftovers_add_command_if(lo, place->tree, (char *[]){(char *)"false", NULL}, NULL) >
+                0);
     leftovers_close(lo, &report);
     assert_string_equal(report.buf, "");
     str_release(&report);
+}
+
+static void a_command_for_what_is_there_runs(void **state)
+{
+    struct place *place = *state;
+    char *argv[] = {(char *)"rmdir", place->tree, NULL};
+    struct leftovers *lo;
+
+    assert_int_equal(leftovers_open(&lo, NULL), 0);
+    assert_true(leftovers_add_command_if(lo, place->tree, argv, NULL) > 0);
+    assert_int_equal(mkdir(place->tree, 0700), 0);
+    leftovers_close(lo, NULL);
+    assert_false(exists(place->tree));
 }
 
 static void mount_points_are_known_by_their_whole_name(void **state)
@@ -234,6 +249,7 @@ int main(void)
         IN_PLACE(what_cannot_be_undone_stays_listed),
         IN_PLACE(after_a_reboot_the_files_go),
         IN_PLACE(mounts_and_loops_that_never_came_are_nothing_to_undo),
+        IN_PLACE(a_command_for_what_is_there_runs),
         IN_PLACE(mount_points_are_known_by_their_whole_name),
     };
 

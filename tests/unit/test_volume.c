@@ -14,8 +14,45 @@
 #include "base/arr.h"
 #include "base/mem.h"
 #include "base/proc.h"
+#include "base/tree.h"
 #include "volume/device.h"
 #include "volume/type.h"
+
+// A directory that stands for PATH, with programs that are only there.
+struct place {
+    char *dir, *path;
+};
+
+static int place_make(void **state)
+{
+    static const char *const names[] = {"lvcreate", "mkfs.ext4", "mkfs.xfs"};
+    struct place *place = mem_calloc(1, sizeof(*place));
+
+    place->dir = mem_strdup("/tmp/prony-test-volume-XXXXXX");
+    assert_non_null(mkdtemp(place->dir));
+    place->path = mem_strdup(getenv("PATH"));
+    for (size_t i = 0; i < ARR_LEN(names); i++) {
+        char *file = mem_printf("%s/%s", place->dir, names[i]);
+        int fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+        assert_true(fd >= 0);
+        close(fd);
+        free(file);
+    }
+    *state = place;
+    return 0;
+}
+
+static int place_clear(void **state)
+{
+    struct place *place = *state;
+
+    setenv("PATH", place->path, 1);
+    (void)tree_remove(place->dir, NULL);
+    free(place->dir);
+    free(place->path);
+    free(place);
+    return 0;
+}
 
 static void names_are_plain_words(void **state)
 {
@@ -131,6 +168,114 @@ static void a_directory_is_a_volume_without_commands(void **state)
     str_release(&out);
 }
 
+// ---- plans, word for word
+
+// Written by hand from lvcreate(8), lvremove(8), losetup(8), fallocate(1).
+static void plans_are_those_of_the_manual_pages(void **state)
+{
+    static const struct {
+        const char *text, *up, *down;
+    } cases[] = {
+        {"lvm:vg=vol0,size=10G,stripes=4,stripesize=64k,fs=xfs,mount={noatime}",
+         "mkdir -p -m 755 /run/prony-volumes\n"
+         "mkdir -m 755 /run/prony-volumes/t\n"
+         "lvcreate --yes --wipesignatures y --name prony-t --size 10737418240b --stripes 4 "
+         "--stripesize 64k vol0\n"
+         "mkfs.xfs -q /dev/vol0/prony-t\n"
+         "mount -t xfs -o noatime /dev/vol0/prony-t /run/prony-volumes/t\n",
+         "umount /run/prony-volumes/t\n"
+         "lvremove --yes vol0/prony-t\n"
+         "rm -rf --one-file-system /run/prony-volumes/t\n"},
+        {"lvm:vg=a.b-c,at=/tmp/t",
+         "mkdir -m 755 /tmp/t\n"
+         "lvcreate --yes --wipesignatures y --name prony-t --size 1073741824b a.b-c\n"
+         "mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/a.b-c/prony-t\n"
+         "mount -t ext4 /dev/a.b-c/prony-t /tmp/t\n",
+         "umount /tmp/t\n"
+         "lvremove --yes a.b-c/prony-t\n"
+         "rm -rf --one-file-system /tmp/t\n"},
+        {"loop:size=64M,in=/tmp,alloc=full,fs=xfs,mkfs={-d agcount=2}",
+         "mkdir -p -m 755 /run/prony-volumes\n"
+         "mkdir -m 755 /run/prony-volumes/t\n"
+         "install -m 600 /dev/null /tmp/prony-t.img\n"
+         "fallocate --length 67108864 /tmp/prony-t.img\n"
+         "LOOP=$(losetup --find --show --direct-io=on /tmp/prony-t.img)\n"
+         "mkfs.xfs -q -K -d agcount=2 \"$LOOP\"\n"
+         "mount -t xfs \"$LOOP\" /run/prony-volumes/t\n",
+         "umount /run/prony-volumes/t\n"
+         "losetup --detach \"$LOOP\"\n"
+         "rm -f /tmp/prony-t.img\n"
+         "rm -rf --one-file-system /run/prony-volumes/t\n"},
+    };
+    struct place *place = *state;
+    struct volume_wish wish = {.name = "t"};
+
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct str up = STR_INIT, down = STR_INIT;
+        struct err err = ERR_INIT;
+        struct volume *volume;
+        setenv("PATH", place->dir, 1);
+        int rc = volume_open(&volume, cases[i].text, &wish, &err);
+        setenv("PATH", place->path, 1);
+        if (rc < 0 && err.kind == ERR_ABSENT) { // not root, or no loop devices here
+            assert_true(strstr(err.text, "root") || strstr(err.text, "loop-control"));
+            continue;
+        }
+        if (rc < 0)
+            fail_msg("%s: %s", cases[i].text, err.text);
+        volume_print_up(volume, &up);
+        volume_print_down(volume, &down);
+        assert_string_equal(up.buf, cases[i].up);
+        assert_string_equal(down.buf, cases[i].down);
+        volume_free(volume);
+        str_release(&up);
+        str_release(&down);
+    }
+}
+
+static void what_is_missing_or_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"lvm:", "name the volume group"},
+        {"lvm:vg=a/b", "vg=a/b is no name of a volume group"},
+        {"lvm:vg=-x", "vg=-x is no name"},
+        {"lvm:vg=a,stripesize=64k", "stripesize needs stripes=N"},
+        {"lvm:vg=a,stripes=0", "stripes=0: must be a whole number between 1 and 128"},
+        {"lvm:vg=a,stripes=2,stripesize=5000", "must be a power of two"},
+        {"lvm:vg=a,size=100", "at least 1MB"},
+        {"lvm:vg=a,fs=jfs", "install the package jfsutils"},
+        {"btrfs:", "name a directory of the btrfs"},
+        {"btrfs:in=/proc", "in=/proc is not on a btrfs"},
+        {"btrfs:in=/nowhere", "in=/nowhere: No such file"},
+        {"btrfs:in=/proc,datacow=maybe", "datacow=maybe: must be yes or no"},
+    };
+    struct place *place = *state;
+    struct volume_wish wish = {.name = "t"};
+
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct err err = ERR_INIT;
+        struct volume *volume;
+        setenv("PATH", place->dir, 1);
+        int rc = volume_open(&volume, cases[i].text, &wish, &err);
+        setenv("PATH", place->path, 1);
+        assert_int_equal(rc, -1);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("%s: %s", cases[i].text, err.text);
+    }
+    setenv("PATH", "/nowhere", 1);
+    struct err err = ERR_INIT;
+    struct volume *volume;
+    assert_int_equal(volume_open(&volume, "lvm:vg=a", &wish, &err), -1);
+    setenv("PATH", place->path, 1);
+    assert_int_equal(err.kind, ERR_ABSENT);
+    assert_string_equal(err.text,
+                        "volume lvm: lvcreate is not installed: install the package lvm2");
+}
+
 // ---- what a device carries; a file does for one
 
 static bool make_file_system(const char *path, const char *label)
@@ -199,6 +344,9 @@ int main(void)
         cmocka_unit_test(a_volume_is_told_from_a_path),
         cmocka_unit_test(every_type_says_what_it_is),
         cmocka_unit_test(a_directory_is_a_volume_without_commands),
+        cmocka_unit_test_setup_teardown(plans_are_those_of_the_manual_pages, place_make,
+                                        place_clear),
+        cmocka_unit_test_setup_teardown(what_is_missing_or_wrong_is_named, place_make, place_clear),
         cmocka_unit_test(only_what_prony_made_may_go),
     };
 
