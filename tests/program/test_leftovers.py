@@ -19,6 +19,7 @@ def registries(prony):
 
 def start_on_temporary(prony):
     run = prony.start("run", "sqlite:", "tpcb", "-T", "60s", "-c", "2")
+    run.seen("  load ")  # not while it tries whether the results file can be made
     assert wait_until(lambda: temporary_files(prony) and registries(prony), 20), run.peek()
     return run
 
