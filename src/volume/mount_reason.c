@@ -86,6 +86,17 @@ static bool ask_context(const char *type, const char *options, const char *devic
     return refused;
 }
 
+// "loop1" is not in "loop10".
+static bool names_device(const char *line, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *p = strstr(line, name); p; p = strstr(p + 1, name))
+        if (!isalnum((unsigned char)p[len]))
+            return true;
+    return false;
+}
+
 // The lines of the kernel's log from here on that name the device.
 static void read_log(int fd, const char *device, struct str *said)
 {
@@ -98,7 +109,7 @@ static void read_log(int fd, const char *device, struct str *said)
             continue; // lines were overwritten meanwhile
         buf[n] = '\0';
         char *text = strchr(buf, ';');
-        if (!text || !strstr(text, name))
+        if (!text || !names_device(text, name))
             continue;
         text[strcspn(text, "\n")] = '\0';
         if (!strstr(said->buf, text + 1))
