@@ -185,14 +185,23 @@ int leftovers_add_loop(struct leftovers *lo, const char *file, struct err *err)
 
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err)
 {
+    return leftovers_add_process_signal(lo, pid, SIGTERM, err);
+}
+
+int leftovers_add_process_signal(struct leftovers *lo, pid_t pid, int signal_number,
+                                 struct err *err)
+{
     struct leftover item = {.kind = LEFTOVER_PROCESS};
     uint64_t ticks = proc_start_ticks(pid);
-    char *words[2];
+    char *words[3];
+
+    assert(signal_number > 0);
 
     if (ticks == 0)
         return err_set(err, ERR_FAILED, "process %d has ended already", (int)pid);
     words[0] = mem_printf("%d", (int)pid);
     words[1] = mem_printf("%llu", (unsigned long long)ticks);
+    words[2] = mem_printf("%d", signal_number);
     for (size_t i = 0; i < ARR_LEN(words); i++) {
         add_word(&item, words[i]);
         free(words[i]);

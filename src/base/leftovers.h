@@ -27,14 +27,19 @@ int leftovers_open(struct leftovers **ret, struct err *err);
 
 // Each returns an id > 0, or -1 with err when the registry cannot be written: then do not do the
 // thing. Relative paths are taken from the working directory of now. A process is listed right
-// after its start with its start time (start it to die with prony, then no gap is left); one that
-// has ended already is an error. A command is looked up in PATH, must not depend on the working
-// directory, and is tried again for a few seconds when it fails. A mount is named by its directory,
-// loop devices by the file they are on (both without symbolic links); both may be listed before
-// they are made, for what is not there needs no undoing, and are tried again likewise when busy.
+// after its start with its start time (start it to die with prony, or list it in proc_as.enter:
+// then no gap is left); one that has ended already is an error. A command is looked up in PATH,
+// must not depend on the working directory, and is tried again for a few seconds when it fails. A
+// mount is named by its directory, loop devices by the file they are on (both without symbolic
+// links); both may be listed before they are made, for what is not there needs no undoing, and are
+// tried again likewise when busy.
 int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
 int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err); // base/tree.h
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err);
+// The same for one that is stopped by another signal than SIGTERM; with SIGKILL, and when the time
+// is over, all its descendants go with it.
+int leftovers_add_process_signal(struct leftovers *lo, pid_t pid, int signal_number,
+                                 struct err *err);
 int leftovers_add_command(struct leftovers *lo, char *const *argv, struct err *err);
 // A command that is only needed, and tried, while the path is there: may be listed before.
 int leftovers_add_command_if(struct leftovers *lo, const char *path, char *const *argv,

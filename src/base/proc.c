@@ -5,16 +5,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc_internal.h"
 
 enum {
     STATUS_DEADLINE = 124, // as timeout(1)
@@ -23,7 +23,6 @@ enum {
 
 #define DEADLINE_STANDARD_NS (60 * NS_PER_S)
 #define POLL_SLICE_NS        (50 * NS_PER_MS) // how late the end of a child may be noticed
-#define KILL_WAIT_NS         (5 * NS_PER_S)   // a killed process may still sit in a system call
 
 // What a child is given. The fields are read after fork, so everything is prepared before.
 struct launch {
@@ -31,32 +30,47 @@ struct launch {
     int out_fd;
     int errors_fd;
     bool die_with_parent;
+    struct proc_as as;
 };
 
-struct stat_line {
-    char state;
-    uint64_t start_ticks;
-};
-
-// Grows from 0.2 to 20 ms, so that short waits end soon and long ones cost little.
-static void wait_a_little(int64_t *pause_ns, int64_t until_ns)
+// Waits for the parent's word that the child is written down; its death is a refusal.
+static void child_wait_for_entry(int hold[2])
 {
-    int64_t now_ns = clock_now_ns(&clock_system);
+    char byte;
+    ssize_t n;
 
-    if (*pause_ns == 0)
-        *pause_ns = 200 * NS_PER_US;
-    int64_t wake_ns = now_ns + *pause_ns;
-    clock_sleep_until_ns(&clock_system, wake_ns < until_ns ? wake_ns : until_ns);
-    if (*pause_ns < 20 * NS_PER_MS)
-        *pause_ns += *pause_ns / 2;
+    if (hold[0] < 0)
+        return;
+    close(hold[1]);
+    do
+        n = read(hold[0], &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1)
+        _exit(127);
+}
+
+// By system call: the C library's functions would look for other threads.
+static int child_change_user(const struct proc_as *as)
+{
+    if (!as->changes_user)
+        return 0;
+    return syscall(SYS_setgroups, 0, NULL) < 0 ||
+                   syscall(SYS_setresgid, as->gid, as->gid, as->gid) < 0 ||
+                   syscall(SYS_setresuid, as->uid, as->uid, as->uid) < 0
+               ? -1
+               : 0;
 }
 
 // Only async-signal-safe calls: other threads of the parent may have held any lock.
-static _Noreturn void child_exec(const struct launch *launch, pid_t parent, int report_fd)
+static _Noreturn void child_exec(const struct launch *launch, pid_t parent, int report_fd,
+                                 int hold[2])
 {
     sigset_t none;
     int error = 0;
 
+    child_wait_for_entry(hold);
+    if (child_change_user(&launch->as) < 0) // takes away the signal at the parent's death: first
+        goto failed;
     if (launch->die_with_parent) {
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -70,6 +84,10 @@ static _Noreturn void child_exec(const struct launch *launch, pid_t parent, int 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 
+    if (launch->as.dir && chdir(launch->as.dir) < 0)
+        goto failed;
+    if (launch->as.env)
+        environ = (char **)launch->as.env;
     int null_fd = open("/dev/null", O_RDONLY);
     if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(launch->out_fd, STDOUT_FILENO) < 0 ||
         dup2(launch->errors_fd, STDERR_FILENO) < 0)
@@ -112,41 +130,36 @@ static void pipe_close(int ends[2])
     ends[0] = ends[1] = -1;
 }
 
-// Returns the pid once the program runs; on failure no child is left.
-static pid_t launch_program(const struct launch *launch, struct err *err)
+// The child is written down by its starter, then may begin. On failure it ends without.
+static int launch_enter(const struct launch *launch, pid_t pid, int hold[2], struct err *err)
+{
+    int rc = 0;
+
+    if (hold[0] < 0)
+        return 0;
+    close(hold[0]);
+    hold[0] = -1;
+    if (launch->as.enter(launch->as.arg, pid, err) < 0)
+        rc = -1;
+    else if (write(hold[1], "", 1) != 1) // a broken pipe: it was killed
+        rc = err_set(err, ERR_FAILED, "%s was killed before it began", launch->argv[0]);
+    close(hold[1]);
+    hold[1] = -1;
+    return rc;
+}
+
+// Waits for the word from the child that the program could not be started; none: it runs.
+static int launch_report(const struct launch *launch, int report_fd, struct err *err)
 {
     const char *name = launch->argv[0];
-    int report[2] = {-1, -1};
     int error = 0;
     ssize_t n;
 
-    if (pipe_open(report) < 0) {
-        err_set(err, ERR_FAILED, "cannot start %s: %s", name, strerror(errno));
-        pipe_close(report);
-        return -1;
-    }
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid == 0)
-        child_exec(launch, parent, report[1]);
-    if (pid < 0) {
-        err_set(err, ERR_FAILED, "cannot start %s: %s", name, strerror(errno));
-        pipe_close(report);
-        return -1;
-    }
-    if (launch->die_with_parent)
-        setpgid(pid, pid); // also here, so that the group exists when we return
-    close(report[1]);
-    report[1] = -1;
     do
-        n = read(report[0], &error, sizeof(error));
+        n = read(report_fd, &error, sizeof(error));
     while (n < 0 && errno == EINTR);
-    pipe_close(report);
     if (n == 0)
-        return pid;
-
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+        return 0;
     if (n != (ssize_t)sizeof(error))
         return err_set(err, ERR_FAILED, "cannot start %s", name);
     if (error == ENOENT && strchr(name, '/'))
@@ -155,6 +168,38 @@ static pid_t launch_program(const struct launch *launch, struct err *err)
         return err_set(err, ERR_ABSENT, "the program %s is not installed (not found in PATH)",
                        name);
     return err_set(err, ERR_FAILED, "cannot start %s: %s", name, strerror(error));
+}
+
+// Returns the pid once the program runs; on failure no child is left.
+static pid_t launch_program(const struct launch *launch, struct err *err)
+{
+    const char *name = launch->argv[0];
+    int report[2] = {-1, -1};
+    int hold[2] = {-1, -1};
+    pid_t parent = getpid(), pid = -1;
+
+    if (pipe_open(report) == 0 && (!launch->as.enter || pipe_open(hold) == 0))
+        pid = fork();
+    if (pid == 0)
+        child_exec(launch, parent, report[1], hold);
+    if (pid < 0) {
+        err_set(err, ERR_FAILED, "cannot start %s: %s", name, strerror(errno));
+        pipe_close(report);
+        pipe_close(hold);
+        return -1;
+    }
+    if (launch->die_with_parent)
+        setpgid(pid, pid); // also here, so that the group exists when we return
+    close(report[1]);
+    report[1] = -1;
+    bool runs =
+        launch_enter(launch, pid, hold, err) == 0 && launch_report(launch, report[0], err) == 0;
+    pipe_close(report);
+    if (runs)
+        return pid;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return -1;
 }
 
 static int exit_status(int wait_status)
@@ -209,9 +254,9 @@ static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
             kill(-pid, SIGKILL);
             kill(pid, SIGKILL); // it may have left its group
             late = true;
-            until_ns = clock_now_ns(&clock_system) + KILL_WAIT_NS;
+            until_ns = clock_now_ns(&clock_system) + PROC_KILL_WAIT_NS;
         } else if (fds[0].fd < 0 && fds[1].fd < 0) {
-            wait_a_little(&pause_ns, until_ns);
+            proc_pause(&pause_ns, until_ns);
         } else {
             int64_t slice_ns = left_ns < POLL_SLICE_NS ? left_ns : POLL_SLICE_NS;
             (void)poll(fds, 2, (int)(slice_ns / NS_PER_MS) + 1);
@@ -231,7 +276,7 @@ int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, st
         err_set(err, ERR_FAILED, "cannot start %s: %s", argv[0], strerror(errno));
         goto done;
     }
-    struct launch launch = {argv, out[1], errors[1], true};
+    struct launch launch = {argv, out[1], errors[1], true, {0}};
     int64_t until_ns =
         clock_now_ns(&clock_system) + (deadline_ns ? deadline_ns : DEADLINE_STANDARD_NS);
     pid_t pid = launch_program(&launch, err);
@@ -260,6 +305,12 @@ void proc_result_release(struct proc_result *result)
 
 pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, struct err *err)
 {
+    return proc_start_as(argv, log_path, die_with_parent, &(struct proc_as){0}, err);
+}
+
+pid_t proc_start_as(char *const *argv, const char *log_path, bool die_with_parent,
+                    const struct proc_as *as, struct err *err)
+{
     const char *path = log_path ? log_path : "/dev/null";
 
     assert(argv && argv[0]);
@@ -267,114 +318,10 @@ pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, 
     if (fd < 0)
         return err_set(err, ERR_FAILED, "cannot write the log %s of %s: %s", path, argv[0],
                        strerror(errno));
-    struct launch launch = {argv, fd, fd, die_with_parent};
+    struct launch launch = {argv, fd, fd, die_with_parent, *as};
     pid_t pid = launch_program(&launch, err);
     close(fd);
     return pid;
-}
-
-// Reads fields 3 and 22 of /proc/PID/stat. Field 2, the name, may hold blanks and parentheses, so
-// counting starts after the last ')'.
-static int stat_read(pid_t pid, struct stat_line *line)
-{
-    char path[32];
-    char text[1024];
-
-    if (pid <= 0)
-        return -1;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return -1;
-    text[n] = '\0';
-    const char *p = strrchr(text, ')');
-    if (!p || p[1] != ' ')
-        return -1;
-    line->state = p[2];
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    if (!p)
-        return -1;
-    line->start_ticks = strtoull(p + 1, NULL, 10);
-    return line->start_ticks ? 0 : -1;
-}
-
-uint64_t proc_start_ticks(pid_t pid)
-{
-    struct stat_line line;
-
-    return stat_read(pid, &line) < 0 ? 0 : line.start_ticks;
-}
-
-bool proc_is_alive(pid_t pid, uint64_t start_ticks)
-{
-    struct stat_line line;
-
-    if (stat_read(pid, &line) < 0)
-        return false;
-    return line.start_ticks == start_ticks && line.state != 'Z' && line.state != 'X';
-}
-
-int proc_signal(pid_t pid, uint64_t start_ticks, int signal_number)
-{
-    if (pid <= 0 || start_ticks == 0)
-        return -ESRCH;
-    // With the pidfd opened first, a pid that is reused after the check cannot be hit.
-    int fd = pidfd_open(pid, 0);
-    int error = 0;
-    if (proc_start_ticks(pid) != start_ticks)
-        error = ESRCH;
-    else if (fd >= 0)
-        error = pidfd_send_signal(fd, signal_number, NULL, 0) < 0 ? errno : 0;
-    else // a container may forbid pidfds
-        error = kill(pid, signal_number) < 0 ? errno : 0;
-    if (fd >= 0)
-        close(fd);
-    return -error;
-}
-
-// True when the process has ended within the time; reaps it when it is our child.
-static bool wait_gone(pid_t pid, uint64_t start_ticks, int64_t wait_ns)
-{
-    int64_t until_ns = clock_now_ns(&clock_system) + wait_ns;
-    int64_t pause_ns = 0;
-
-    for (;;) {
-        if (proc_start_ticks(pid) != start_ticks)
-            return true;
-        bool alive = proc_is_alive(pid, start_ticks); // asked first: what is dead now can be reaped
-        if (waitpid(pid, NULL, WNOHANG) == pid || !alive)
-            return true;
-        if (clock_now_ns(&clock_system) >= until_ns)
-            return false;
-        wait_a_little(&pause_ns, until_ns);
-    }
-}
-
-int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_ns)
-{
-    assert(grace_ns >= 0);
-    if (pid <= 0 || start_ticks == 0)
-        return 0;
-    if (wait_gone(pid, start_ticks, 0))
-        return 0;
-    int r = proc_signal(pid, start_ticks, signal_number ? signal_number : SIGTERM);
-    if (r == 0 && wait_gone(pid, start_ticks, grace_ns))
-        return 0;
-    if (r < 0 && r != -ESRCH)
-        return r;
-
-    // What it started itself goes with it, if it leads a group of its own as our children do.
-    if (getpgid(pid) == pid && proc_is_alive(pid, start_ticks))
-        kill(-pid, SIGKILL);
-    r = proc_signal(pid, start_ticks, SIGKILL);
-    if (r < 0 && r != -ESRCH)
-        return r;
-    return wait_gone(pid, start_ticks, KILL_WAIT_NS) ? 0 : -ETIMEDOUT;
 }
 
 int64_t proc_allow_files(int64_t wanted)

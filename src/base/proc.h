@@ -32,6 +32,21 @@ void proc_result_release(struct proc_result *result);
 // session of its own. Returns the pid, or -1 with err.
 pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, struct err *err);
 
+// How a child differs from one of proc_start. Zeroed: in nothing.
+struct proc_as {
+    bool changes_user; // to uid and gid, without other groups; only root may
+    uid_t uid;
+    gid_t gid;
+    const char *dir;  // working directory; NULL: prony's
+    char *const *env; // its whole environment, NAME=VALUE, ends with NULL; NULL: prony's
+    // Called when the pid is known and before the program begins: what must be written down first
+    // (leftovers_add_process). If it fails, or prony is killed meanwhile, the program never begins.
+    int (*enter)(void *arg, pid_t pid, struct err *err);
+    void *arg;
+};
+pid_t proc_start_as(char *const *argv, const char *log_path, bool die_with_parent,
+                    const struct proc_as *as, struct err *err);
+
 // The start time of a process in clock ticks since boot (/proc/PID/stat field 22), which with the
 // pid names a process for good; 0 when there is no such process. A zombie still has its time.
 uint64_t proc_start_ticks(pid_t pid);
@@ -43,10 +58,16 @@ bool proc_is_alive(pid_t pid, uint64_t start_ticks);
 // Returns 0, or negative errno (-ESRCH: gone).
 int proc_signal(pid_t pid, uint64_t start_ticks, int signal_number);
 
-// SIGTERM (signal_number 0) or the given signal, wait, then SIGKILL after grace_ns, to its whole
-// group if it leads one; reaps it if it is our child. Never touches another process that got the
-// same pid. Returns 0 when it is gone, else negative errno (-EPERM; -ETIMEDOUT: survives SIGKILL).
+// SIGTERM (signal_number 0) or the given signal, wait, then after grace_ns proc_kill_family; reaps
+// it if it is our child. SIGKILL as the signal goes there at once. Never touches another process
+// that got the same pid. Returns 0 when it is gone, else negative errno (-EPERM; -ETIMEDOUT:
+// survives SIGKILL).
 int proc_stop(pid_t pid, uint64_t start_ticks, int signal_number, int64_t grace_ns);
+
+// SIGKILL to a process, its whole group if it leads one, and all its descendants, which are stopped
+// first so that none of them starts another or tidies up. Waits until all are gone; results as of
+// proc_stop.
+int proc_kill_family(pid_t pid, uint64_t start_ticks);
 
 // Sees to it that this process may have so many files open, as far as it may raise its own limit.
 // Returns the limit that holds then.

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +182,8 @@ static bool parse_item(struct registry *registry, char *text, off_t offset)
             goto damaged;
         item_add_word(&item, mem_strdup(word));
     }
-    if (item.n_words < 1 || (item.kind == LEFTOVER_PROCESS && item.n_words != 2) ||
+    if (item.n_words < 1 ||
+        (item.kind == LEFTOVER_PROCESS && item.n_words != 2 && item.n_words != 3) ||
         (item.kind == LEFTOVER_COMMAND_IF && item.n_words < 2))
         goto damaged;
     *ARR_PUSH(registry->items, registry->n_items, registry->cap_items) = item;
@@ -496,7 +498,11 @@ static int undo_process(const struct leftover *item, const struct undo_limits *l
 {
     pid_t pid = (pid_t)strtol(item->words[0], NULL, 10);
     uint64_t ticks = strtoull(item->words[1], NULL, 10);
-    int r = proc_stop(pid, ticks, 0, limits->process_ns);
+    int signal_number = item->n_words > 2 ? (int)strtol(item->words[2], NULL, 10) : 0;
+
+    if (signal_number < 0 || signal_number >= NSIG)
+        return err_set(err, ERR_FAILED, "no such signal: %s", item->words[2]);
+    int r = proc_stop(pid, ticks, signal_number, limits->process_ns);
 
     return r == 0 ? 0 : err_set(err, ERR_FAILED, "%s", strerror(-r));
 }

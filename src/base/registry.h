@@ -5,7 +5,7 @@
 //     boot 5b1a2c0e-...            of the kernel that ran the owner
 //     owner 4711
 //     + tree /tmp/prony\x20x       things, in the order they were made
-//     + process 4712 91823         pid and start time in ticks
+//     + process 4712 91823 15      pid, start time in ticks, signal (15 where it is left out)
 //     + command-if /p rm x         a command, needed while the path is there
 //     + loop /srv/x.img            what is attached to a file, mounted at a directory ("mount")
 //     - command umount /mnt/x      one word per argument; undone or forgotten: its '+' is now '-',
@@ -45,7 +45,7 @@ struct leftover {
     int id;       // within this process only
     off_t offset; // of its line in the file
     enum leftover_kind kind;
-    char **words; // the path; pid and start ticks; or the arguments; ends with NULL
+    char **words; // the path; pid, start ticks, signal; or the arguments; ends with NULL
     size_t n_words;
     size_t cap_words;
 };

@@ -547,6 +547,40 @@ static void a_reused_pid_is_recognised_by_its_start_time(void **state)
     str_release(&report);
 }
 
+static void a_process_is_stopped_by_the_signal_it_was_listed_with(void **state)
+{
+    struct place *place = *state;
+    static const int signals[] = {SIGTERM, SIGQUIT, SIGINT};
+
+    for (size_t i = 0; i < ARR_LEN(signals); i++) {
+        char *script = mem_printf("trap 'echo TERM >> %s; exit' TERM; trap 'echo QUIT >> %s; exit' "
+                                  "QUIT; trap 'echo INT >> %s; exit' INT; touch %s; while :; do "
+                                  "sleep 0.01; done",
+                                  place->log, place->log, place->log, place->odd);
+        char *argv[] = {(char *)"sh", (char *)"-c", script, NULL};
+        struct leftovers *lo = NULL;
+        struct str report = STR_INIT;
+
+        assert_int_equal(leftovers_open(&lo, NULL), 0);
+        pid_t pid = proc_start(argv, NULL, true, NULL);
+        assert_true(leftovers_add_process_signal(lo, pid, signals[i], NULL) > 0);
+        for (int k = 0; k < 1000 && !exists(place->odd); k++)
+            usleep(5000);
+        leftovers_close(lo, &report);
+        assert_string_equal(report.buf, "");
+        unlink(place->odd);
+        free(script);
+        str_release(&report);
+    }
+    FILE *file = fopen(place->log, "re");
+    char text[64] = "";
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+    fclose(file);
+    assert_string_equal(text, "TERM\nQUIT\nINT\n");
+    unlink(place->log);
+}
+
 static void registries_cut_short_or_damaged(void **state)
 {
     static const struct {
@@ -566,6 +600,7 @@ static void registries_cut_short_or_damaged(void **state)
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree /x\\x2\n", false, true, ":4 cannot be read"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree\n", false, true, ":4 cannot be read"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ process 1\n", false, true, ":4 cannot be read"},
+        {"prony-leftovers 1\nboot %b\nowner 9\n+ process 1 2 3 4\n", false, true, ":4 cannot be"},
         {"prony-leftovers 1\nboot %b\nowner 9\n+ tree /\n", false, true, "not an absolute path of"},
     };
     struct place *place = *state;
@@ -737,6 +772,7 @@ int main(void)
         IN_PLACE(nothing_may_be_done_when_the_registry_cannot_be_written),
         IN_PLACE(relative_paths_mean_the_working_directory_of_then),
         IN_PLACE(a_process_that_has_ended_is_refused),
+        IN_PLACE(a_process_is_stopped_by_the_signal_it_was_listed_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

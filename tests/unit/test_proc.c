@@ -379,6 +379,170 @@ static void stop_lets_end_in_order_and_kills_what_does_not(void **state)
     }
 }
 
+// ---- children that differ
+
+struct entry {
+    const char *path; // of a file that the child makes
+    bool began;       // it was there when the child was written down
+    bool refuse;
+    pid_t pid;
+};
+
+static int write_down(void *arg, pid_t pid, struct err *err)
+{
+    struct entry *entry = arg;
+
+    entry->pid = pid;
+    entry->began = access(entry->path, F_OK) == 0;
+    assert_true(proc_start_ticks(pid) > 0);
+    return entry->refuse ? err_set(err, ERR_FAILED, "no room to write it down") : 0;
+}
+
+static void a_child_is_written_down_before_it_begins(void **state)
+{
+    (void)state;
+    for (int refuse = 0; refuse < 2; refuse++) {
+        char *path = temp_file();
+        struct entry entry = {.path = path, .refuse = refuse};
+        struct proc_as as = {.enter = write_down, .arg = &entry};
+        struct err err = ERR_INIT;
+
+        unlink(path);
+        char *script = mem_printf("echo > %s", path);
+        pid_t pid = proc_start_as(SH(script), NULL, false, &as, &err);
+        assert_false(entry.began);
+        assert_true(entry.pid > 0);
+        if (refuse) {
+            assert_int_equal(pid, -1);
+            assert_string_equal(err.text, "no room to write it down");
+            assert_int_equal(proc_start_ticks(entry.pid), 0); // not even a zombie
+        } else {
+            assert_int_equal(pid, entry.pid);
+            assert_int_equal(waitpid(pid, NULL, 0), pid);
+        }
+        assert_int_equal(access(path, F_OK) == 0, !refuse);
+        unlink(path);
+        free(script);
+        free(path);
+    }
+}
+
+static int die_in_the_middle(void *arg, pid_t pid, struct err *err)
+{
+    (void)arg, (void)pid, (void)err;
+    return raise(SIGKILL);
+}
+
+static void a_child_is_not_begun_for_a_dead_parent(void **state)
+{
+    char *path = temp_file();
+
+    (void)state;
+    unlink(path);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct proc_as as = {.enter = die_in_the_middle};
+        char *script = mem_printf("echo > %s", path);
+        _exit(proc_start_as(SH(script), NULL, false, &as, NULL) > 0);
+    }
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    usleep(100000);
+    assert_int_not_equal(access(path, F_OK), 0);
+    unlink(path);
+    free(path);
+}
+
+static void a_child_has_the_directory_and_environment_it_is_given(void **state)
+{
+    char *path = temp_file();
+    struct proc_as as = {
+        .dir = "/usr",
+        .env = (char *const[]){(char *)"ONLY=this", (char *)"PATH=/usr/bin:/bin", NULL}};
+
+    (void)state;
+    pid_t pid = proc_start_as(SH("echo $ONLY $HOME; pwd; ulimit -c 0"), path, true, &as, NULL);
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    char *text = file_text(path);
+    assert_string_equal(text, "this\n/usr\n");
+    free(text);
+    unlink(path);
+    free(path);
+}
+
+static void a_child_runs_as_another_user_and_still_dies_with_its_parent(void **state)
+{
+    char *path = temp_file();
+    struct proc_as as = {.changes_user = true, .uid = 65534, .gid = 65534};
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can change the user\n");
+        unlink(path);
+        free(path);
+        skip();
+    }
+    pid_t parent = fork();
+    if (parent == 0) {
+        pid_t pid =
+            proc_start_as(SH("id -u; id -G; echo $$; exec sleep 30"), path, true, &as, NULL);
+        for (int i = 0; i < 500 && pid > 0; i++) {
+            char *text = file_text(path);
+            int lines = 0;
+            for (const char *p = text; *p; p++)
+                lines += *p == '\n';
+            free(text);
+            if (lines == 3)
+                _exit(0);
+            usleep(10000);
+        }
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_int_equal(status, 0);
+    char *text = file_text(path);
+    assert_int_equal(strncmp(text, "65534\n65534\n", 12), 0);
+    pid_t pid = (pid_t)strtol(text + 12, NULL, 10);
+    uint64_t ticks = proc_start_ticks(pid);
+    for (int i = 0; i < 500 && proc_is_alive(pid, ticks); i++)
+        usleep(10000);
+    assert_false(proc_is_alive(pid, ticks));
+    free(text);
+    unlink(path);
+    free(path);
+}
+
+static void a_family_dies_whole(void **state)
+{
+    static const struct {
+        const char *what;
+        const char *script; // writes the pid of a descendant, then waits
+    } cases[] = {
+        {"a child with a session of its own", "setsid sleep 30 & echo $! > $0; wait"},
+        {"a grandchild with one", "sh -c 'setsid sleep 30 & echo $! > $0; wait' $0 & wait"},
+        {"an orphan in the group", "(sleep 30 & echo $! > $0); sleep 30"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        char *path = temp_file();
+        char *argv[] = {(char *)"sh", (char *)"-c", (char *)cases[i].script, path, NULL};
+        pid_t pid = proc_start(argv, NULL, true, NULL);
+        assert_true(pid > 0);
+        pid_t descendant = pid_in_file(path);
+        uint64_t ticks = proc_start_ticks(descendant);
+        assert_true(ticks > 0);
+        assert_int_equal(proc_stop(pid, proc_start_ticks(pid), SIGKILL, 0), 0);
+        for (int k = 0; k < 500 && proc_is_alive(descendant, ticks); k++)
+            usleep(10000); // the orphan's end is not waited for
+        if (proc_is_alive(descendant, ticks))
+            fail_msg("%s lives on", cases[i].what);
+        unlink(path);
+        free(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +560,11 @@ int main(void)
         cmocka_unit_test(start_ticks_name_a_process_for_good),
         cmocka_unit_test(a_reused_pid_is_never_touched),
         cmocka_unit_test(stop_lets_end_in_order_and_kills_what_does_not),
+        cmocka_unit_test(a_child_is_written_down_before_it_begins),
+        cmocka_unit_test(a_child_is_not_begun_for_a_dead_parent),
+        cmocka_unit_test(a_child_has_the_directory_and_environment_it_is_given),
+        cmocka_unit_test(a_child_runs_as_another_user_and_still_dies_with_its_parent),
+        cmocka_unit_test(a_family_dies_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
