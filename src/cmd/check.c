@@ -101,7 +101,14 @@ static int check_main(int argc, char **argv)
         goto out;
     cmd_clean_leftovers();
     struct setup_wish wish = {
-        .url = args[0], .workload = args[1], .clients = 1, .protocol = DB_SIMPLE};
+        .url = args[0],
+        .workload = args[1],
+        .clients = 1,
+        .protocol = DB_SIMPLE,
+        .purpose = SERVER_FOR_CHECK,
+        .stop = cmd_catch_signals(),
+        .quiet = options.quiet || options.json,
+    };
     if (setup_open(&setup, &wish, &err) < 0) {
         status = cmd_fail(&err);
         goto out;

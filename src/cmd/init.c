@@ -204,9 +204,10 @@ static int init_main(int argc, char **argv)
         .clients = 1,
         .protocol = DB_SIMPLE,
         .trace_path = options.trace,
+        .purpose = SERVER_FOR_INIT, // a dry run leaves nothing: what stays empty goes again
         .volumes = &options.volumes,
         .stop = stop,
-        .create = true, // a dry run leaves nothing: what stays empty goes again
+        .quiet = options.quiet || options.json,
     };
     // Before anything is opened, and with that made, as far as the workload is known.
     const struct workload_builtin *builtin = workload_find_builtin(args[1]);
@@ -219,6 +220,9 @@ static int init_main(int argc, char **argv)
         announce(&setup);
     if (!options.dry_run && make(&setup, &options, stop, &err) < 0)
         status = cmd_fail(&err);
+    else if (setup.places.server && !options.dry_run)
+        server_keep(setup.places.server);
+    setup.failed = status != 0 && *stop == 0;
 out:
     setup_close(&setup);
     opt_release(rows, &options);

@@ -145,9 +145,12 @@ static void announce(const struct run *run)
                    known ? setup->facts.version : "", known ? ")" : "");
     setup_print_place("data", setup->facts.data_path);
     setup_print_place("log", setup->facts.log_path);
-    if (setup->builtin && db_is_temporary(setup->target))
-        printf("  fill   scale %" PRId64 ", about %s; removed at the end\n", setup->scale,
-               units_format_bytes(setup->scale * setup->builtin->schema->bytes_per_scale, text));
+    if (setup->fills)
+        printf("  fill   scale %" PRId64 ", about %s; %s\n", setup->scale,
+               units_format_bytes(setup->scale * setup->builtin->schema->bytes_per_scale, text),
+               setup->places.server && !server_is_temporary(setup->places.server)
+                   ? "stays there"
+                   : "removed at the end");
     printf("  load   %" PRId64 " client%s, ", o->clients, o->clients == 1 ? "" : "s");
     if (o->transactions)
         printf("%s transactions each", units_format_count(o->transactions, text));
@@ -163,13 +166,16 @@ static void announce(const struct run *run)
     fflush(stdout);
 }
 
-// A temporary database of our own is filled by the run itself.
-static int fill_temporary(struct run *run, struct err *err)
+// A database of our own is filled by the run itself. What a server was made for is then there.
+static int fill_own(struct run *run, struct err *err)
 {
     const struct setup *setup = &run->setup;
 
-    if (!setup->builtin || !db_is_temporary(setup->target))
+    if (!setup->fills) {
+        if (setup->places.server)
+            server_keep(setup->places.server);
         return 0;
+    }
     struct progress progress = {.quiet = run->options.quiet};
     struct fill_options options = {
         .scale = setup->scale,
@@ -180,6 +186,8 @@ static int fill_temporary(struct run *run, struct err *err)
     struct fill_report report;
     int rc = fill_tables(setup->target, setup->builtin->schema, &options, &report, err);
     progress_end(&progress);
+    if (rc == 0 && setup->places.server)
+        server_keep(setup->places.server);
     return rc;
 }
 
@@ -263,8 +271,6 @@ static void fill_record(struct run *run, int argc, char **argv)
             run->plan.pipeline_auto             ? "auto"
             : run->setup.workload->has_pipeline ? "script"
                                                 : "none");
-    if (run->setup.data.volume)
-        volume_record(run->setup.data.volume, "volume.data", &result->environment);
     if (run->doubts.data)
         storage_record(&run->data, "data", &result->environment);
     else
@@ -274,6 +280,7 @@ static void fill_record(struct run *run, int argc, char **argv)
     if (run->doubts.log)
         storage_record(&run->log, "log", &result->environment);
     storage_record(&run->store_place, "store", &result->environment);
+    places_record(&run->setup.places, &result->environment);
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
         const char *value = facts->settings.items[i].value;
@@ -388,6 +395,7 @@ static int tell(struct run *run)
         err_set(&failure, ERR_FAILED, "%s",
                 run->result->failure ? run->result->failure : "no transaction succeeded");
         status = cmd_fail(&failure);
+        run->setup.failed = true;
     }
     return cmd_finish_output(status);
 }
@@ -450,8 +458,10 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .protocol = (enum db_protocol)o->protocol,
         .seed = o->seed.value,
         .trace_path = o->trace,
+        .tune = (enum server_tune)o->tune,
         .volumes = &o->volumes,
         .stop = run->stop,
+        .quiet = o->quiet || (o->json && strcmp(o->json, "-") == 0),
     };
     const struct loop_ops *loops[LOOPS_MAX];
     if (setup_open(&run->setup, &run->wish, err) < 0 ||
@@ -487,8 +497,9 @@ static int run_main(int argc, char **argv)
     bool json_on_stdout = run.options.json && strcmp(run.options.json, "-") == 0;
     if (!run.options.quiet && !json_on_stdout)
         announce(&run);
-    if (fill_temporary(&run, &err) < 0 || run_measure(&run, &err) < 0) {
+    if (fill_own(&run, &err) < 0 || run_measure(&run, &err) < 0) {
         status = cmd_fail(&err);
+        run.setup.failed = *run.stop == 0;
         goto out;
     }
     describe_again(&run);

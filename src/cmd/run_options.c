@@ -12,6 +12,7 @@
 
 static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
 static const char *const pipelines[] = {"none", "auto", NULL};
+static const char *const tunes[] = {"none", "oltp", NULL}; // by enum server_tune
 static const char *const arrivals[] = {"poisson", "even", NULL};
 const char *const run_loops[] = {"auto", "ring-uring", "ring-epoll", "threads", NULL};
 
@@ -110,6 +111,9 @@ static const struct opt_row rows[] = {
     {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols, .arg = "NAME",
      .help = "simple, extended or prepared statements"},
     VOLUMES_ROWS(AT(volumes)),
+
+    {"tune", 0, OPT_CHOICE, AT(tune), "none", .choices = tunes, .arg = "NAME",
+     .help = "oltp: settings of a server: target by RAM, cores, clients"},
 
     {"clients", 'c', OPT_INT, AT(clients), "8", 1, 100000, .arg = "N", .group = "Load",
      .help = "simulated sessions"},

@@ -20,7 +20,7 @@ struct run_seed {
 
 struct run_options {
     int64_t clients, threads, time_ns, transactions, scale;
-    int protocol, arrival, loop, pipeline;
+    int protocol, arrival, loop, pipeline, tune;
     double rate_tps;
     int64_t think_ns;
     struct run_warmup warmup;

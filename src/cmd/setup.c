@@ -16,7 +16,8 @@
 #include "watch/storage.h"
 #include "load/connect_error.h"
 
-#define SPARE_FILES 64 // that a run has open besides its sessions
+#define NULL_TARGET "null:" // stands for a target that is not worth opening
+#define SPARE_FILES 64      // that a run has open besides its sessions
 
 int setup_connect_error(struct db_target *target, const struct db_result *result, struct err *err)
 {
@@ -67,14 +68,14 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
     enum db_class class = db_connect(setup->target, -1, &session, &result);
     if (class != DB_OK)
         return setup_connect_error(setup->target, &result, err);
-    if (wish->create)
+    if (wish->purpose == SERVER_FOR_INIT)
         db_describe_place(session, &setup->facts);
     else
         db_describe(session, &setup->facts);
     int rc = 0;
     if (!(db_caps(setup->target) & DB_CAP_HOLLOW))
         rc = fill_look(session, schema, &setup->look, setup->builtin ? err : &ignored);
-    if (wish->create)
+    if (wish->purpose == SERVER_FOR_INIT)
         setup->session = session;
     else
         db_disconnect(session);
@@ -88,57 +89,50 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
         setup->scale = wish->clients > 10 ? wish->clients : 10;
     else
         setup->scale = 1;
+    setup->fills = setup->builtin && wish->purpose == SERVER_FOR_RUN &&
+                   (db_is_temporary(setup->target) ||
+                    (setup->places.server && setup->look.state == FILL_ABSENT));
     return 0;
-}
-
-// Brings up the volume that the target's data= names. The workload is looked at before, so that
-// nothing is made for one that is unknown.
-static int setup_volume(struct setup *setup, const struct setup_wish *wish, struct err *err)
-{
-    char *text = db_data_volume(wish->url);
-    int rc =
-        volumes_open(&setup->data, text, "data", wish->volumes, setup->leftovers, wish->stop, err);
-
-    free(text);
-    if (rc < 0 || !setup->data.volume)
-        return rc;
-    if (volume_is_fresh(setup->data.volume) && (wish->create || db_names_file(wish->url)))
-        return err_set(err, ERR_USAGE,
-                       "the volume of data= is new and goes with this command, so nothing can be "
-                       "there before or after: %s, or keep one with `prony volume up`",
-                       wish->create ? "leave init away, for run fills a database of its own"
-                                    : "leave the file's name away");
-    if (wish->workload && !workload_find_builtin(wish->workload)) {
-        struct workload_options none = {0};
-        struct workload *workload;
-        return workload_load_builtin(&workload, wish->workload, &none, err);
-    }
-    return volume_up(setup->data.volume, err);
 }
 
 int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *err)
 {
     memset(setup, 0, sizeof(*setup));
+    setup->builtin = wish->workload ? workload_find_builtin(wish->workload) : NULL;
+    // A workload that does not exist is told before anyone connects; scripts are compiled after the
+    // look, since they may use :scale.
+    bool unknown = wish->workload && !setup->builtin;
     if (leftovers_open(&setup->leftovers, err) < 0)
         return -1;
-    if (setup_volume(setup, wish, err) < 0) {
+    struct places_wish places_wish = {
+        .url = wish->url,
+        .purpose = wish->purpose,
+        .tune = wish->tune,
+        .clients = wish->clients,
+        .volumes = wish->volumes,
+        .leftovers = setup->leftovers,
+        .stop = wish->stop,
+        .quiet = wish->quiet,
+    };
+    if (!unknown && places_open(&setup->places, &places_wish, err) < 0) {
         setup_close(setup);
         return -1;
     }
+    const struct places *places = &setup->places;
     struct db_open_options options = {
         .clock = &clock_system,
         .seed = wish->seed,
         .leftovers = setup->leftovers,
         .trace_path = wish->trace_path,
         .protocol = wish->protocol,
-        .create_missing = wish->create,
-        .data_dir = setup->data.volume ? volume_path(setup->data.volume) : NULL,
+        .create_missing = wish->purpose == SERVER_FOR_INIT,
+        .data_dir = places_data_dir(places),
+        .display = places->server ? server_display(places->server) : NULL,
     };
-    // A workload that does not exist is told before anyone connects; scripts are compiled after the
-    // look, since they may use :scale.
-    setup->builtin = wish->workload ? workload_find_builtin(wish->workload) : NULL;
-    bool unknown = wish->workload && !setup->builtin;
-    if (db_open(&setup->target, wish->url, &options, err) < 0 ||
+    const char *url = places->server                            ? server_url(places->server)
+                      : unknown && places_are_wanted(wish->url) ? NULL_TARGET
+                                                                : wish->url;
+    if (db_open(&setup->target, url, &options, err) < 0 ||
         (!unknown && setup_look(setup, wish, err) < 0) || setup_compile(setup, wish, err) < 0) {
         setup_close(setup);
         return -1;
@@ -184,8 +178,8 @@ static int check_tables(const struct setup *setup, const struct setup_wish *wish
     const char *target = db_display(setup->target);
     const char *name = setup->builtin->name;
 
-    if (db_is_temporary(setup->target))
-        return setup_check_room(setup, err); // filled by the run itself
+    if (setup->fills)
+        return setup_check_room(setup, err);
     if (setup->look.state == FILL_ABSENT)
         return say_init(setup, setup->scale, err,
                         "the tables of %s are missing in %s: make them with", name, target);
@@ -292,7 +286,7 @@ void setup_close(struct setup *setup)
     db_close(setup->target);
     setup->target = NULL;
     db_facts_release(&setup->facts);
-    volumes_close(&setup->data, &report);
+    places_close(&setup->places, setup->failed);
     if (setup->leftovers)
         leftovers_close(setup->leftovers, &report);
     setup->leftovers = NULL;

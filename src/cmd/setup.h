@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/leftovers.h"
-#include "cmd/volumes.h"
+#include "cmd/places.h"
 #include "db/db.h"
 #include "load/fill.h"
 #include "workload/workload.h"
@@ -24,14 +24,16 @@ struct setup_wish {
     enum db_protocol protocol;
     uint64_t seed;
     const char *trace_path;
-    bool create;                           // init: a missing file is made, missing tables are fine
+    enum server_purpose purpose;           // init: a missing file is made, missing tables are fine
     const struct volumes_options *volumes; // NULL: none
-    const volatile sig_atomic_t *stop;     // ends the making of a volume; may be NULL
+    enum server_tune tune;                 // of a server: target
+    const volatile sig_atomic_t *stop;     // ends the making of a volume or a server; may be NULL
+    bool quiet;                            // says nothing on stdout of what it does
 };
 
 struct setup {
     struct leftovers *leftovers;
-    struct volumes_one data; // of the target's data=
+    struct places places; // volumes and server of our own
     struct db_target *target;
     struct db_session *session;             // init: the one that looked goes on to fill; else NULL
     const struct workload_builtin *builtin; // NULL for files
@@ -40,10 +42,13 @@ struct setup {
     struct fill_look look; // of the built-in's tables
     int64_t scale;         // of the tables, or to be used for new ones
     bool writes;           // some statement of the workload may change data
+    bool fills;            // a run makes the tables itself: the database is prony's own
+    bool failed;           // set by the command: a server's log is kept
 };
 
-// Opens, compiles, connects once, describes and looks. On failure everything is released and err
-// says why.
+// Starts the server where the target is one, opens, compiles, connects once, describes and looks.
+// On failure everything is released and err says why; what a server's program said is on stderr
+// then.
 int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *err);
 
 // Checks for a run: tables there, of the scale asked, connections enough, not read-only. Only
@@ -56,7 +61,8 @@ int setup_check_room(const struct setup *setup, struct err *err);
 // "  data   /path: ext4 on sda (...)" on stdout; nothing where the path is not known ("").
 void setup_print_place(const char *what, const char *path);
 
-// Closes all. What could not be undone is told on stderr.
+// Closes all and stops the server. Where its log is kept, and what could not be undone, is told on
+// stderr.
 void setup_close(struct setup *setup);
 
 // A connection failure in words with the remedy for its class. Returns -1.

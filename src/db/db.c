@@ -192,6 +192,7 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
         target->options.connect_timeout_ns = CONNECT_TIMEOUT_NS;
     url_print(&parsed, false, &display);
     target->display = str_detach(&display);
+    target->options.display = NULL;
     if (options->trace_path &&
         db_trace_open(&target->trace, options->trace_path, target->options.clock, err) < 0) {
         target_free(target);
@@ -206,6 +207,10 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
     }
     if (driver->wire && driver->wire->depth_max > 1 && options->protocol != DB_SIMPLE)
         target->caps |= DB_CAP_PIPELINE;
+    if (options->display) {
+        free(target->display);
+        target->display = mem_strdup(options->display);
+    }
     if (target->trace)
         db_trace_call(target->trace, -1, "open", target->display, start_ns, NULL);
     *ret = target;

@@ -157,6 +157,7 @@ struct db_open_options {
     uint64_t seed;               // for what drivers invent
     struct leftovers *leftovers; // where a temporary database is registered; NULL: none is made
     const char *trace_path;      // --trace FILE; NULL: no tracing
+    const char *display;         // shown and stored instead of the URL; NULL: the URL
     enum db_protocol protocol;
     int n_statements;    // sessions hold this many prepared handles; may be set later, see below
     bool create_missing; // sqlite: a missing file may be created (init); else it is an error
