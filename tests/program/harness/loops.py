@@ -64,7 +64,7 @@ def missing(loop, binary):
 
 def has_server(args):
     """Whether `run ARGS` is on an engine with a codec."""
-    return args[1].split(":")[0] in ("postgres", "postgresql", "mysql", "mariadb")
+    return args[1].split(":")[0] in ("postgres", "postgresql", "mysql", "mariadb", "server")
 
 
 def told(args):
