@@ -129,10 +129,18 @@ static int set_argument(struct line *line, const struct opt_row *row, const char
         str_release(&allowed);
         return -1;
     }
+    struct str both = STR_INIT;
+    if (row->pair && !strchr(text, ' ')) {
+        if (line->next == line->argc || is_option(line->cmd, line->argv[line->next]))
+            return err_set(line->err, ERR_USAGE, "--%s needs two arguments: %s", row->name,
+                           row->arg);
+        str_addf(&both, "%s %s", text, line->argv[line->next++]);
+        text = both.buf;
+    }
     struct err why = ERR_INIT;
-    if (opt_row_set(row, line->values, text, &why) < 0)
-        return err_set(line->err, why.kind, "--%s %s", row->name, why.text);
-    return 0;
+    int rc = opt_row_set(row, line->values, text, &why);
+    str_release(&both);
+    return rc < 0 ? err_set(line->err, why.kind, "--%s %s", row->name, why.text) : 0;
 }
 
 static void set_flag(struct line *line, const struct opt_row *row, bool on)

@@ -57,6 +57,7 @@ struct opt_row {
     void (*print)(const void *value, char *out, size_t size);
 
     bool unrecorded; // output options: not part of what a run was
+    bool pair; // OPT_LIST: an item is two words, `--at 30s checkpoint`, kept with a blank between
 };
 
 // Spellings of other tools that mean something else here, or have another name. The answer is

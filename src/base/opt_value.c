@@ -241,6 +241,7 @@ static void assert_row(const struct opt_row *rows, const struct opt_row *row)
     assert(row->type != OPT_CHOICE || (row->choices && row->choices[0]));
     assert(row->type != OPT_CUSTOM || row->parse);
     assert(row->type != OPT_LIST || !row->standard);
+    assert(!row->pair || (row->type == OPT_LIST && row->arg));
     assert(row->min <= row->max);
     for (const struct opt_row *other = rows; other != row; other++) {
         assert(strcmp(other->name, row->name) != 0);

@@ -31,7 +31,7 @@ struct values {
     bool per_statement, quiet, fairness;
     int protocol;
     char *store, *label;
-    struct opt_list files;
+    struct opt_list files, events;
     struct warmup_option warmup;
     int64_t seed;
 };
@@ -78,6 +78,7 @@ static const struct opt_row rows[] = {
     {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols,
      .help = "how statements are sent"},
     {"file", 'f', OPT_LIST, AT(files), .arg = "FILE[@WEIGHT]", .help = "script file"},
+    {"at", 0, OPT_LIST, AT(events), .arg = "DURATION WHAT", .pair = true, .help = "an event"},
     {"warmup", 0, OPT_CUSTOM, AT(warmup), "auto", .arg = "auto|DURATION|none",
      .help = "what to leave out at the start", .parse = parse_warmup, .print = print_warmup,
      .group = "Measuring"},
@@ -166,6 +167,40 @@ static void test_nothing_given_leaves_the_defaults(void **state)
         if (opt_is_changed(row, &p.values))
             fail_msg("--%s is not at its default", row->name);
     parsed_release(&p);
+}
+
+static void test_a_pair_is_two_words(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *items[2];
+        const char *says; // NULL: it is taken
+    } cases[] = {
+        {"--at 30s checkpoint null:", {"30s checkpoint"}, NULL},
+        {"null: --at=30s checkpoint", {"30s checkpoint"}, NULL},
+        {"null: --at 30s~checkpoint", {"30s checkpoint"}, NULL},
+        {"null: --at 1s echo~-n~x --at 2s b", {"1s echo -n x", "2s b"}, NULL},
+        {"null: --at 1s -x", {"1s -x"}, NULL}, // no option of ours
+        {"null: --at", {NULL}, "--at needs an argument: "},
+        {"null: --at 30s", {NULL}, "--at needs two arguments: DURATION WHAT"},
+        {"null: --at 30s -q", {NULL}, "--at needs two arguments: DURATION WHAT"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct parsed p;
+        parse(&p, cases[i].line);
+        assert_int_equal(p.n > 0, cases[i].says == NULL);
+        if (cases[i].says)
+            assert_non_null(strstr(p.err.text, cases[i].says));
+        else
+            assert_int_equal(p.n, 1);
+        for (size_t k = 0; k < p.values.events.n; k++)
+            assert_string_equal(p.values.events.items[k], cases[i].items[k]);
+        assert_int_equal(p.values.events.n,
+                         (cases[i].items[0] != NULL) + (cases[i].items[1] != NULL));
+        parsed_release(&p);
+    }
 }
 
 static void test_all_spellings_of_an_option_set_the_same(void **state)
@@ -524,6 +559,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_given_leaves_the_defaults),
+        cmocka_unit_test(test_a_pair_is_two_words),
         cmocka_unit_test(test_all_spellings_of_an_option_set_the_same),
         cmocka_unit_test(test_every_type_is_set),
         cmocka_unit_test(test_positional_arguments_keep_their_order),
