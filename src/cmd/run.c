@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/events.h"
 #include "cmd/progress.h"
 #include "cmd/setup.h"
 #include "cmd/version.h"
@@ -37,6 +38,7 @@ struct run {
     FILE *json;
     bool json_made; // there was no such file
     volatile sig_atomic_t *stop;
+    struct events *events; // NULL: none
     struct kvs counters_before;
     struct doubt_input doubts;
     struct storage data, log, store_place, written;
@@ -162,7 +164,13 @@ static void announce(const struct run *run)
         printf(", think time %s", units_format_duration_exact(o->think_ns, text));
     if (setup->scale && setup->builtin)
         printf(", scale %" PRId64, setup->scale);
-    printf(", seed %" PRIu64 "\n\n", o->seed.value);
+    printf(", seed %" PRIu64 "\n", o->seed.value);
+    struct str events = STR_INIT;
+    events_describe(run->events, &events);
+    if (events.len)
+        cmd_print_safe("  events %s", events.buf);
+    str_release(&events);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -281,6 +289,7 @@ static void fill_record(struct run *run, int argc, char **argv)
         storage_record(&run->log, "log", &result->environment);
     storage_record(&run->store_place, "store", &result->environment);
     places_record(&run->setup.places, &result->environment);
+    events_record(run->events, result);
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
         const char *value = facts->settings.items[i].value;
@@ -295,8 +304,16 @@ static void fill_record(struct run *run, int argc, char **argv)
 struct load_watch {
     struct progress progress;
     struct doubt_input *doubts;
+    struct events *events;
     double clock_due_s; // since the load began
 };
+
+static void on_begin(void *arg, int64_t start_ns)
+{
+    struct load_watch *watch = arg;
+
+    events_begin(watch->events, start_ns);
+}
 
 static void on_tick(void *arg, const struct run_tick *tick)
 {
@@ -318,11 +335,13 @@ static int run_measure(struct run *run, struct err *err)
     struct load_watch watch = {
         .progress = {.quiet = run->options.quiet, .every_ns = run->options.progress_ns},
         .doubts = &run->doubts,
+        .events = run->events,
         .clock_due_s = 1,
     };
     struct run_hooks hooks = {
         .stop = run->stop,
         .tick = on_tick,
+        .began = on_begin,
         .arg = &watch,
         .log_write_error = &run->doubts.log_write_error,
     };
@@ -331,6 +350,7 @@ static int run_measure(struct run *run, struct err *err)
     sample_counters(run, &run->counters_before);
     host_sample_take(&run->doubts.before);
     int rc = run_load(&run->plan, &hooks, &run->result, err);
+    events_end(run->events);
     host_sample_take(&run->doubts.after);
     progress_end(&watch.progress);
     if (rc == 0) {
@@ -403,6 +423,7 @@ static int tell(struct run *run)
 static void run_release(struct run *run)
 {
     result_free(run->result);
+    events_free(run->events);
     setup_close(&run->setup);
     store_close(run->store);
     if (run->json && run->json != stdout) {
@@ -443,7 +464,8 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
 {
     struct run_options *o = &run->options;
 
-    if (run_options_check(o, n_args, args, err) < 0 || parse_defines(run, err) < 0)
+    if (run_options_check(o, n_args, args, err) < 0 || parse_defines(run, err) < 0 ||
+        events_parse(&run->events, &o->at, err) < 0)
         return -1;
     if (!o->seed.given)
         o->seed = (struct run_seed){.given = true, .value = random_seed()};
@@ -469,6 +491,7 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         loop_choose(run->setup.target, run_loops[o->loop],
                     run_options_pipelines(o, run->setup.workload), loops, err) < 0 ||
         setup_check_run(&run->setup, &run->wish, err) < 0 ||
+        events_check(run->events, &run->setup, o->time_ns, err) < 0 ||
         store_open(&run->store, o->store, STORE_WRITE, err) < 0)
         return -1;
     if (o->json && open_json(run, err) < 0)

@@ -137,6 +137,8 @@ static const struct opt_row rows[] = {
      .help = "how long a lost connection is tried again"},
     {"seed", 0, OPT_CUSTOM, AT(seed), "random", .arg = "N", .parse = parse_seed,
      .print = print_seed, .help = "makes random choices repeatable"},
+    {"at", 0, OPT_LIST, AT(at), .arg = "DURATION WHAT", .pair = true,
+     .help = "during the load: checkpoint, restart, or a command"},
     {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
      .help = "what drives the clients: auto, ring-uring, ring-epoll, threads"},
     {"pipeline", 0, OPT_CHOICE, AT(pipeline), "none", .choices = pipelines, .arg = "NAME",

@@ -26,7 +26,7 @@ struct run_options {
     struct run_warmup warmup;
     int64_t max_tries, reconnect_for_ns, progress_ns;
     struct run_seed seed;
-    struct opt_list files, defines;
+    struct opt_list files, defines, at;
     bool statements, quiet;
     struct volumes_options volumes;
     char *log_prefix, *label, *note, *store, *json, *trace;

@@ -234,6 +234,8 @@ static void begin(struct run *run)
     getrusage(RUSAGE_SELF, &run->usage);
     run->start_ns = run->loop->ops->go(run->loop, run->log);
     run->ticked_ns = run->start_ns;
+    if (run->hooks->began)
+        run->hooks->began(run->hooks->arg, run->start_ns);
     run->collect_due_ns = run->start_ns + NS_PER_S + TICK_AFTER_NS;
     run->tick_due_ns = run->start_ns + TICK_AFTER_NS +
                        (run->plan->progress_ns > 0 ? run->plan->progress_ns : NS_PER_S);

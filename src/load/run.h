@@ -27,8 +27,9 @@ typedef void run_tick_fn(void *arg, const struct run_tick *tick);
 // *stop is raised from a signal handler: 1 ends the load now and gives a full result of what was
 // measured, 2 gives up running transactions at once.
 struct run_hooks {
-    volatile sig_atomic_t *stop; // optional
-    run_tick_fn *tick;           // optional
+    volatile sig_atomic_t *stop;                // optional
+    run_tick_fn *tick;                          // optional
+    void (*began)(void *arg, int64_t start_ns); // optional: told once, when the load begins
     void *arg;
     int64_t *log_write_error; // optional: set to the errno that ended --log-transactions, or 0
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "report/events.h"
 #include "report/json_value.h"
 #include "report/report.h"
 
@@ -151,6 +152,23 @@ static json_t *outages(const struct result *r)
     return array;
 }
 
+static json_t *events(const struct result *r)
+{
+    struct report_event e;
+    json_t *array = json_array();
+
+    for (int i = 0; report_event_at(r, i, &e); i++)
+        json_array_append_new(
+            array,
+            json_pack("{so so so so so so so so}", "what", json_value_text(e.what), "outcome",
+                      json_value_text(e.outcome), "at_s", json_value_number(e.at_s), "from_s",
+                      json_value_number(e.from_s), "to_s", json_value_number(e.to_s), "tps_before",
+                      json_value_number(e.before_tps), "tps_during",
+                      json_value_number(e.during_tps), "tps_after",
+                      json_value_number(e.after_tps)));
+    return array;
+}
+
 static json_t *warnings(const struct result *r)
 {
     json_t *array = json_array();
@@ -226,6 +244,7 @@ static void add_measures(json_t *root, const struct result *r)
     json_object_set_new(root, "lock_wait_s", json_value_number((double)r->lock_wait_ns / 1e9));
     json_object_set_new(root, "statements", statements(r));
     json_object_set_new(root, "series", series(r));
+    json_object_set_new(root, "events", events(r));
     json_object_set_new(root, "slowest", slowest(r));
     json_object_set_new(root, "done_by_client", clients_done(r));
     json_object_set_new(root, "connections",

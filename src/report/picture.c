@@ -22,16 +22,22 @@ static double mean_over(const double *values, int n, double from, double to)
     return sum / (to - from);
 }
 
+#define COLUMNS_MAX 512
+
+int picture_width(int n, int width)
+{
+    if (width > n)
+        width = n;
+    return width > COLUMNS_MAX ? COLUMNS_MAX : width;
+}
+
 void picture_line(struct str *out, const double *values, int n, int width, bool unicode,
                   double *ret_top)
 {
-    double columns[512], top = 0;
+    double columns[COLUMNS_MAX], top = 0;
 
     assert(n > 0 && width > 0);
-    if (width > n)
-        width = n;
-    if (width > (int)(sizeof(columns) / sizeof(columns[0])))
-        width = sizeof(columns) / sizeof(columns[0]);
+    width = picture_width(n, width);
     for (int i = 0; i < width; i++) {
         columns[i] = mean_over(values, n, (double)i * n / width, (double)(i + 1) * n / width);
         top = fmax(top, columns[i]);

@@ -9,6 +9,9 @@
 void picture_line(struct str *out, const double *values, int n, int width, bool unicode,
                   double *ret_top);
 
+// How many columns such a row has.
+int picture_width(int n, int width);
+
 // A horizontal bar of `share` (0..1) of width, in eighths of a character where unicode.
 void picture_bar(struct str *out, double share, int width, bool unicode);
 

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/events.h"
 #include "report/page.h"
 #include "report/picture.h"
 #include "report/words.h"
@@ -98,6 +99,25 @@ static void add_counts(struct page *page)
     str_release(&words);
 }
 
+// A line below the series with the number of each event where it began.
+static void add_event_marks(struct page *page, int seconds, int width)
+{
+    struct report_event event;
+    struct str line = STR_INIT;
+
+    for (int i = 0; report_event_at(page->r, i, &event); i++) {
+        int column = isfinite(event.from_s) ? (int)(event.from_s * width / seconds) : width;
+        if (column < 0 || column >= width)
+            continue;
+        while (line.len <= (size_t)column)
+            str_addc(&line, ' ');
+        line.buf[column] = line.buf[column] == ' ' && i < 9 ? (char)('1' + i) : '+';
+    }
+    if (line.len)
+        str_addf(&page->out, "  %s  events\n", line.buf);
+    str_release(&line);
+}
+
 static void add_series(struct page *page)
 {
     const struct result *r = page->r;
@@ -117,6 +137,7 @@ static void add_series(struct page *page)
     picture_line(&line, tps, n, page->style->columns - 24, page->style->unicode, &top);
     str_addf(&page->out, "  %s  %s tps at the top\n", line.buf, units_format_rate(top, text));
     str_clear(&line);
+    add_event_marks(page, n, picture_width(n, page->style->columns - 24));
     str_addf(&line, "0 s to %d s", n);
     if (r->warmup_s > 0)
         str_addf(&line, "; the first %g s are left out of the numbers as warm-up", r->warmup_s);

@@ -1,10 +1,15 @@
 #include "report/words.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
 #include "base/units.h"
+#include "report/events.h"
 
 void words_answer(const struct result *r, struct str *out)
 {
@@ -148,7 +153,50 @@ static bool add_cpu(const struct result *r, struct str *out)
     return true;
 }
 
+static void add_rate(struct str *out, const char *before, double tps, const char *after)
+{
+    char text[UNITS_MAX];
+
+    if (isfinite(tps))
+        str_addf(out, "%s%s%s", before, units_format_rate(tps, text), after);
+}
+
+// "1: checkpoint at 30.0 s for 1.31 s (1450 tps before, 930 during, 1470 after); 2: ..."
+static bool add_events(const struct result *r, struct str *out)
+{
+    struct report_event event;
+    char text[UNITS_MAX];
+    int i = 0;
+
+    for (; report_event_at(r, i, &event); i++) {
+        char *what = mem_strdup(event.what);
+        text_cut_columns(what, 40);
+        str_addf(out, "%s%d: ", i ? "; " : "", i + 1);
+        text_add_safe(out, what);
+        free(what);
+        if (isfinite(event.from_s))
+            str_addf(out, " at %.1f s for %s", event.from_s,
+                     units_format_duration((int64_t)((event.to_s - event.from_s) * 1e9), text));
+        if (strcmp(event.outcome, "done") != 0) {
+            str_add(out, ", ");
+            text_add_safe(out, event.outcome);
+        }
+        if (!isfinite(event.during_tps))
+            continue;
+        add_rate(out, " (", event.before_tps, " tps before, ");
+        add_rate(out, isfinite(event.before_tps) ? "" : " (", event.during_tps, " during");
+        add_rate(out, ", ", event.after_tps, " after");
+        str_addc(out, ')');
+    }
+    return i > 0;
+}
+
 const struct words_fact words_facts[] = {
-    {"loop", add_loop},           {"pipelined", add_pipeline}, {"errors", add_errors},
-    {"connections", add_outages}, {"client CPU", add_cpu},     {NULL},
+    {"loop", add_loop},
+    {"pipelined", add_pipeline},
+    {"errors", add_errors},
+    {"connections", add_outages},
+    {"events", add_events},
+    {"client CPU", add_cpu},
+    {NULL},
 };

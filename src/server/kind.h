@@ -79,6 +79,7 @@ struct server_kind {
     const char *fault;     // what a line of the log holds that says why the server does not start
     int max_connections;   // by default
     bool creates_database; // a new data directory has no database for workloads yet
+    bool names_directory;  // its clients are told the directory of the socket
 
     // The command that makes the data directory, which exists and is empty, as does the log's.
     void (*plan_make)(const struct server_plan *plan, struct words *argv);

@@ -288,6 +288,7 @@ const struct server_kind server_kind_postgres = {
     .signals = {SIGINT, SIGQUIT, SIGKILL},
     .fault = "FATAL",
     .max_connections = 100,
+    .names_directory = true,
     .plan_make = plan_make,
     .plan_start = plan_start,
     .settings_text = settings_text,

@@ -22,6 +22,7 @@ struct server {
     int process_id; // in the registry
     char *log_file; // of the server
     char *url;
+    char *socket; // as clients are told
 };
 
 // Finds places, programs and the user; nothing is made yet.

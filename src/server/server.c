@@ -50,6 +50,16 @@ bool server_is_alive(const struct server *server)
     return server->pid > 0 && proc_is_alive(server->pid, server->start_ticks);
 }
 
+const char *server_socket(const struct server *server)
+{
+    return server->socket;
+}
+
+const char *server_data(const struct server *server)
+{
+    return server->plan.data;
+}
+
 void server_keep(struct server *server)
 {
     if (server_is_temporary(server) || server->kept)
@@ -220,6 +230,9 @@ int server_start(struct server **ret, const char *url, const struct server_optio
         goto failed;
     server->wish.kind->url(&server->plan, true, &text);
     server->url = str_detach(&text);
+    server->socket = server->plan.kind->names_directory
+                         ? mem_strdup(server->plan.run)
+                         : mem_printf("%s/%s", server->plan.run, server->plan.kind->socket);
     *ret = server;
     return 0;
 failed:
@@ -266,6 +279,7 @@ int server_restart(struct server *server, struct err *err)
     struct str words = STR_INIT;
     char *socket;
 
+    server->options.say = NULL; // the load's progress is on the terminal
     if (stop_process(server, SERVER_STOP_FAST) < 0)
         return err_set(err, ERR_FAILED, "%s does not stop", server->wish.display);
     socket = mem_printf("%s/%s", server->plan.run, server->plan.kind->socket);
@@ -331,6 +345,7 @@ static void server_free(struct server *server)
     free(server->from_log);
     free(server->log_file);
     free(server->url);
+    free(server->socket);
     free(server);
 }
 

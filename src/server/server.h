@@ -100,6 +100,11 @@ const char *server_display(const struct server *server); // the target as typed
 bool server_is_temporary(const struct server *server);   // its data goes with it
 bool server_is_alive(const struct server *server);
 
+// What a client is told to reach it: the socket's path, or its directory where clients name that
+// (PostgreSQL); and its data directory. Both last as long as the server.
+const char *server_socket(const struct server *server);
+const char *server_data(const struct server *server);
+
 // The data directory that was made here holds what its user wants: it stays from now on.
 void server_keep(struct server *server);
 

@@ -530,3 +530,21 @@ def test_a_server_that_dies_leaves_its_log(here, kind, sources):
     assert kept[0].name in result.err, result
     assert kept[0].stat().st_size > 0
     here.nothing_left(10)
+
+
+# ---- events
+
+
+@pytest.mark.unsanitized
+def test_a_restart_is_an_outage_with_marks(here, kind, sources):
+    told = here.dir / "told"
+    result = here.measure(f"server:{kind}?from={sources.filled(kind)}", "tpcb", "-c", "2", "-T", "15",
+                          "-R", "50", "--at", "1s", f"ls $PRONY_SERVER_SOCKET $PRONY_SERVER_DATA > {told}", "--at",
+                          "3s", "restart")
+    command, restart = result.json["events"]
+    assert command["outcome"] == "done", command
+    assert MARKS[kind] in told.read_text("utf-8")
+    assert restart["outcome"] == "done", restart
+    assert result.json["connections"]["attempts"] >= 1  # clients noticed
+    assert restart["tps_before"] > 0
+    here.nothing_left()
