@@ -103,7 +103,7 @@ static void print_seed(const void *value, char *out, size_t size)
 
 static const struct opt_row rows[] = {
     {"file", 'f', OPT_LIST, AT(files), .arg = "FILE[@WEIGHT]", .group = "What to run",
-     .help = "run a script in pgbench's language instead of a workload"},
+     .help = "a script in pgbench's language, no workload"},
     {"define", 'D', OPT_LIST, AT(defines), .arg = "NAME=VALUE",
      .help = "set a variable for the scripts"},
     {"scale", 's', OPT_INT, AT(scale), .min = 0, .max = 1000000, .arg = "N",
@@ -113,7 +113,7 @@ static const struct opt_row rows[] = {
     VOLUMES_ROWS(AT(volumes)),
 
     {"tune", 0, OPT_CHOICE, AT(tune), "none", .choices = tunes, .arg = "NAME",
-     .help = "oltp: settings of a server: target by RAM, cores, clients"},
+     .help = "oltp: fit a server: target to this machine"},
 
     {"clients", 'c', OPT_INT, AT(clients), "8", 1, 100000, .arg = "N", .group = "Load",
      .help = "simulated sessions"},
