@@ -28,16 +28,15 @@ static void print_help(FILE *out)
           out);
     for (int i = 0; commands[i]; i++)
         fprintf(out, "  %-8s %s\n", commands[i]->options->name, commands[i]->options->summary);
-    fputs(
-        "\nTargets: sqlite:PATH?journal_mode=wal   postgres://USER@HOST/DATABASE\n"
-        "         mysql://USER@HOST/DATABASE?engine=innodb   null:?latency=2ms\n"
-        "         sqlite, postgres, mysql: the client library's own defaults\n"
-        "         server:postgres?SETTING=VALUE  server:mariadb  server:mysql: started by prony\n\n"
-        "  prony run sqlite: tpcb -T 10s         a first result, on the disk you stand on\n"
-        "  prony run server:postgres tpcb        the same on PostgreSQL, where it is installed\n"
-        "  prony COMMAND --help                  options of a command\n"
-        "  man prony                             the manual\n",
-        out);
+    fputs("\nTargets: sqlite:PATH?journal_mode=wal   postgres://USER@HOST/DATABASE\n"
+          "         mysql://USER@HOST/DATABASE?engine=innodb   null:?latency=2ms\n"
+          "         sqlite, postgres, mysql: the client library's own defaults\n"
+          "         server:postgres, server:mariadb, server:mysql: prony starts one\n\n"
+          "  prony run sqlite: tpcb -T 10s         a first result, on the disk you stand on\n"
+          "  prony run server:postgres tpcb        the same on a PostgreSQL of its own\n"
+          "  prony COMMAND --help                  options of a command\n"
+          "  man prony                             the manual\n",
+          out);
 }
 
 static void print_version(void)
