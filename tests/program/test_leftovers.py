@@ -57,7 +57,7 @@ def test_the_next_command_cleans_when_the_guard_was_killed_too(prony):
 
 def test_a_living_owner_is_not_disturbed(prony):
     run = start_on_temporary(prony)
-    before = temporary_files(prony)
+    before = [name for name in temporary_files(prony) if name.endswith(".db")]  # journals come and go
     prony.good("run", "null:", "select-only", "-t", "10", "-c", "1")
     assert set(before) <= set(temporary_files(prony))
     run.interrupt()
