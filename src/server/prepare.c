@@ -163,6 +163,28 @@ static int64_t free_bytes(const char *path)
     return statvfs(path, &vfs) == 0 ? (int64_t)vfs.f_bavail * (int64_t)vfs.f_frsize : -1;
 }
 
+// The machine's memory, or what a container of it may use.
+static int64_t memory_bytes(void)
+{
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
+                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    int64_t bytes = units_ram_bytes();
+
+    for (size_t i = 0; i < ARR_LEN(limits); i++) {
+        char line[32] = "";
+        int64_t limit;
+        FILE *file = fopen(limits[i], "re");
+        if (!file)
+            continue;
+        if (fgets(line, sizeof(line), file))
+            line[strcspn(line, "\n")] = '\0';
+        fclose(file);
+        if (units_parse_int(line, &limit, NULL) == 0 && limit > 0 && limit < bytes) // not "max"
+            bytes = limit;
+    }
+    return bytes;
+}
+
 static int64_t count_cpus(void)
 {
     cpu_set_t set;
@@ -179,7 +201,7 @@ static void choose_settings(struct server *server)
 
     if (server->options.tune == SERVER_TUNE_OLTP) {
         struct tune_input input = {
-            .ram_bytes = units_ram_bytes(),
+            .ram_bytes = memory_bytes(),
             .cpus = count_cpus(),
             .clients = server->options.clients,
             .log_free_bytes = free_bytes(plan->log ? plan->log : plan->data),
