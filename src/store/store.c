@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "base/mem.h"
 #include "base/sudo.h"
 #include "store/internal.h"
+
+#define TRIAL_PAGES 40 // an empty results file has about so many
 
 extern const char store_schema_sql[];
 
@@ -142,10 +145,9 @@ static bool store_is_in_place(struct store *store)
            !has_moved;
 }
 
-// Opens file for this store; it is the store's own path, or a name to try with.
-static int store_open_file(struct store *store, const char *file, int flags, struct err *err)
+static int store_open_file(struct store *store, int flags, struct err *err)
 {
-    if (sqlite3_open_v2(file, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(store->path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return err_set(err, ERR_USAGE,
                        "results file %s cannot be %s: %s; name another with --store FILE",
                        store->path, flags & SQLITE_OPEN_CREATE ? "made" : "opened",
@@ -170,8 +172,7 @@ static int store_open_or_make(struct store *store, struct err *err)
 {
     bool exists = access(store->path, F_OK) == 0;
 
-    if (store_open_file(store, store->path,
-                        SQLITE_OPEN_READWRITE | (exists ? 0 : SQLITE_OPEN_CREATE), err) < 0)
+    if (store_open_file(store, SQLITE_OPEN_READWRITE | (exists ? 0 : SQLITE_OPEN_CREATE), err) < 0)
         return -1;
     if (!exists)
         sudo_give_path(store->path);
@@ -238,33 +239,38 @@ int store_make(struct store *store, struct err *err)
     return store->db ? 0 : store_prove_writable(store, err);
 }
 
-// Proves that a missing file could be made, with another beside it that goes at once. The file
-// itself is made with the first result: to remove one that got none would take the journal away
-// from others who use it.
+// Takes the room of a new results file, and a lock as SQLite does.
+static int try_file(int fd)
+{
+    static const char page[4096] = "";
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+    errno = ENOSPC; // what a write that is cut short does not say
+    for (int i = 0; i < TRIAL_PAGES; i++)
+        if (write(fd, page, sizeof(page)) != sizeof(page))
+            return -1;
+    return fcntl(fd, F_SETLK, &lock);
+}
+
+// Proves that a missing file could be made, with another beside it that has no name any more. The
+// file itself is made with the first result: to remove one that got none would take the journal
+// away from others who use it.
 static int store_prove_makeable(struct store *store, struct err *err)
 {
     const char *slash = strrchr(store->path, '/');
     int dir_len = slash ? (int)(slash + 1 - store->path) : 0;
-    char *trial = mem_printf("%.*s.prony-XXXXXX.db", dir_len, store->path);
-    int r = -1;
+    char *trial = mem_printf("%.*s.prony-XXXXXX", dir_len, store->path);
+    int rc = 0;
 
-    int fd = mkstemps(trial, 3);
-    if (fd < 0) {
-        err_set(err, ERR_USAGE,
-                "results file %s cannot be made: %s; name another with --store FILE", store->path,
-                strerror(errno));
-    } else {
+    int fd = mkostemp(trial, O_CLOEXEC);
+    if (fd < 0 || unlink(trial) < 0 || try_file(fd) < 0)
+        rc = err_set(err, ERR_USAGE,
+                     "results file %s cannot be made: %s; name another with --store FILE",
+                     store->path, strerror(errno));
+    if (fd >= 0)
         close(fd);
-        r = store_open_file(store, trial, SQLITE_OPEN_READWRITE, err) < 0 ||
-                    store_exec(store, "PRAGMA synchronous = OFF", "trying it", err) < 0 ||
-                    store_prove_writable(store, err) < 0
-                ? -1
-                : 0;
-        store_close_file(store);
-        unlink(trial);
-    }
     free(trial);
-    return r;
+    return rc;
 }
 
 // Before any load. Whatever refuses here, it was the wrong file to name.
@@ -272,7 +278,7 @@ static int store_open_to_write(struct store *store, struct err *err)
 {
     bool exists = access(store->path, F_OK) == 0;
 
-    if (exists ? store_open_file(store, store->path, SQLITE_OPEN_READWRITE, err) == 0 &&
+    if (exists ? store_open_file(store, SQLITE_OPEN_READWRITE, err) == 0 &&
                      store_prove_writable(store, err) == 0
                : store_prove_makeable(store, err) == 0)
         return 0;
@@ -290,7 +296,7 @@ static int store_open_to_read(struct store *store, struct err *err)
         return err_set(err, ERR_USAGE,
                        "no results file %s: run `prony run` first, or name one with --store FILE",
                        store->path);
-    return store_open_file(store, store->path, SQLITE_OPEN_READONLY, err);
+    return store_open_file(store, SQLITE_OPEN_READONLY, err);
 }
 
 int store_open(struct store **ret, const char *path, enum store_mode mode, struct err *err)
