@@ -17,8 +17,8 @@ TOP = {
     "warmup_s": NUMBER, "window_s": NUMBER, "steady": bool, "steady_why": (str, type(None)),
     "transactions": dict, "errors": dict, "throughput": dict, "latency_us": dict,
     "lock_wait_s": NUMBER, "statements": list, "series": list, "slowest": list,
-    "done_by_client": list, "connections": dict, "client_cpu": dict, "counters": dict,
-    "warnings": list, "environment": dict,
+    "events": list, "done_by_client": list, "connections": dict, "client_cpu": dict,
+    "counters": dict, "warnings": list, "environment": dict,
 }
 PARTS = {
     "engine": ["name", "version"], "workload": ["name", "hash", "scale"], "transactions": COUNTS,
@@ -31,6 +31,8 @@ ITEMS = {
                    "max_us"],
     "series": ["t_s", "tps", "p50_us", "p99_us", "max_us", "errors"],
     "slowest": ["client", "number", "end_s", "latency_us", "script"],
+    "events": ["what", "outcome", "at_s", "from_s", "to_s", "tps_before", "tps_during",
+               "tps_after"],
     "warnings": ["id", "text"],
 }
 ENVIRONMENT = ["host.kernel", "host.os", "host.cpu_model", "host.cpus", "host.memory_bytes",
