@@ -9,6 +9,8 @@
 #define LOG_BLOCK   (8 * 1024LL) // a page of most databases, and of their logs about
 #define ALONG_BLOCK (1024 * 1024LL)
 
+#define PROBE_LEAST_BLOCKS 16 // of the data file, each ALONG_BLOCK: probe_plan_sizes gives no less
+
 // The private directory. Descriptors are -1 when closed.
 struct probe_site {
     char *dir;

@@ -154,16 +154,18 @@ static int fill_data(struct probe *probe, int64_t until_ns, struct err *err)
 {
     struct probe_site *site = &probe->site;
     struct io_count count = {.latency = mem_calloc(1, sizeof(struct hist))};
+    const int64_t n_blocks = site->sizes.data_bytes / ALONG_BLOCK;
+    // With less than the least nothing can be measured: that much is written however long it takes.
     struct io_job job = {
         .fd = site->data,
         .path = site->data_path,
         .write = true,
         .block_bytes = ALONG_BLOCK,
-        .n_blocks = site->sizes.data_bytes / ALONG_BLOCK,
+        .n_blocks = n_blocks,
         .depth = 4,
         .seed = rng_u64(&probe->rng),
-        .until_ns = until_ns,
-        .max_blocks = site->sizes.data_bytes / ALONG_BLOCK,
+        .until_ns = INT64_MAX,
+        .max_blocks = PROBE_LEAST_BLOCKS,
         .stop = probe->wish->stop,
         .buffers = probe->buffers,
     };
@@ -176,6 +178,11 @@ static int fill_data(struct probe *probe, int64_t until_ns, struct err *err)
     }
     hist_init(count.latency);
     int rc = probe->io->run(&job, &count, err);
+    job.first_block = job.max_blocks;
+    job.max_blocks = n_blocks - job.first_block;
+    job.until_ns = until_ns;
+    if (rc == 0 && job.max_blocks > 0 && clock_now_ns(&clock_system) < until_ns)
+        rc = probe->io->run(&job, &count, err);
     free(count.latency); // nobody asks
     if (rc < 0)
         return -1;
@@ -228,9 +235,6 @@ int probe_site_lay_out(struct probe *probe, int64_t until_ns, struct err *err)
         return -1;
     if (probe_is_stopped(probe))
         return err_set(err, ERR_FAILED, "interrupted before anything was measured");
-    if (site->file_bytes < 16 * ALONG_BLOCK)
-        return err_set(err, ERR_FAILED,
-                       "only %lld MiB could be written in half of the time: give more with --time",
-                       (long long)(site->file_bytes / ALONG_BLOCK));
+    assert(site->file_bytes >= PROBE_LEAST_BLOCKS * ALONG_BLOCK);
     return site->through_cache[0] ? 0 : look_for_cached_pages(probe, err);
 }
