@@ -164,7 +164,7 @@ def test_one_command_makes_fills_runs_and_takes_down(here, kind):
 def test_the_servers_are_private(here, kind, sources):
     run = here.start("run", f"server:{kind}?from={sources.filled(kind)}", "select-only", "-T", "60",
                      "-c", "1")
-    run.seen("  load   ")
+    run.seen("  load   ", 120)
     sockets = [p for p in here.temp.rglob("*") if p.is_socket()]
     assert len(sockets) == 1, sockets
     assert sockets[0].parent.stat().st_mode & 0o7777 == 0o700
@@ -397,7 +397,7 @@ def test_wrong_arguments_of_initdb_are_told_whole(here):
 def test_a_directory_in_use_is_refused(here, kind, sources):
     data = here.dir / "data"
     run = here.start("run", f"server:{kind}?from={sources.filled(kind)}&data={data}", "tpcb", "-T",
-                     "60", "-c", "1")
+                     "300", "-c", "1", "-R", "20")
     run.seen("  load   ", 120)
     for place in ("data", "from"):
         result = here.run("run", f"server:{kind}?{place}={data}", "tpcb", "-t", "5")
@@ -443,8 +443,9 @@ PHASES = {  # what is seen when it begins
 def start_until(here, sources, kind, phase, more=""):
     setting = {"postgres": "work_mem=5MB", "mariadb": "sort_buffer_size=1M"}[kind]
     source = "" if phase == "make" else f"&from={sources.bare(kind)}"
-    scale, seconds = ("1", "2" if phase == "down" else "60") if phase in ("run", "down") else (
-        "20", "60")
+    # Long enough for whatever must be met in the middle.
+    scale = "1" if phase in ("run", "down") else "50"
+    seconds = "2" if phase == "down" else "300"
     run = here.start("run", f"server:{kind}?{setting}{source}{more}", "tpcb", "-c", "2", "-P", "1",
                      "-s", scale, "-T", seconds)
     run.seen(PHASES[phase], 120)
@@ -539,8 +540,9 @@ def test_a_server_that_dies_leaves_its_log(here, kind, sources):
 def test_a_restart_is_an_outage_with_marks(here, kind, sources):
     told = here.dir / "told"
     result = here.measure(f"server:{kind}?from={sources.filled(kind)}", "tpcb", "-c", "2", "-T", "15",
-                          "-R", "50", "--at", "1s", f"ls $PRONY_SERVER_SOCKET $PRONY_SERVER_DATA > {told}", "--at",
-                          "3s", "restart")
+                          "-R", "50", "--at", "1s",
+                          f"ls $PRONY_SERVER_SOCKET $PRONY_SERVER_DATA > {told}",
+                          "--at", "3s", "restart")
     command, restart = result.json["events"]
     assert command["outcome"] == "done", command
     assert MARKS[kind] in told.read_text("utf-8")
