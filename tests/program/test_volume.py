@@ -1,69 +1,23 @@
-"""`prony volume`, and volumes under the database that prony makes: built as planned, undone whatever
-happens."""
+"""`prony volume`, and volumes under the database that prony makes: built as planned, refused where
+they should be. That they are undone whatever happens: test_volume_ends.py."""
 import json
 import os
-import random
 import re
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from harness import volumes
 from harness.place import wait_until
-from harness.volumes import MOUNT_DIR, Commands, find_program
+# loops_here and name are fixtures
+from harness.volumes import (SMALL, down, find_program, left, loops_here, name, point,
+                             sanitized_once, up)  # noqa: F401
 
-SMALL = "size=64M"
 SIZES = {"ext2": "64M", "ext3": "64M", "ext4": "64M", "xfs": "320M", "btrfs": "128M"}
-BY_HAND = os.getpid()  # in names, which are global
 
 # Root without the right to mount.
 MERE_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-
-
-@pytest.fixture(autouse=True)
-def loops_here(request):
-    if not request.node.get_closest_marker("anywhere"):
-        why = volumes.missing()
-        if why:
-            pytest.skip(why)
-
-
-@pytest.fixture
-def name(prony):
-    """Of a volume of this test. Afterwards nothing of any volume may be left."""
-    word = f"t{BY_HAND}-{prony.place.n_tests}"
-    before = set(MOUNT_DIR.glob("*"))
-    yield word
-    assert wait_until(lambda: not left(prony), 20), left(prony)
-    mine = {path for path in set(MOUNT_DIR.glob("*")) - before if path.name.startswith(word)}
-    assert not mine
-
-
-def kept(prony):
-    return sorted((prony.place.runtime / "prony" / "kept").glob("*"))
-
-
-def left(prony):
-    """Whatever a volume of this test may leave, as lines."""
-    lines = [f"{device} on {file}" for device, file in volumes.loops_on(prony.dir).items()]
-    lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
-    lines += [str(path) for path in kept(prony)]
-    return lines
-
-
-def point(name):
-    return MOUNT_DIR / name
-
-
-def up(prony, name, text, **kwargs):
-    return prony.good("volume", "up", f"{name}={text}", **kwargs)
-
-
-def down(prony, name):
-    return prony.good("volume", "down", name)
 
 
 # ---- plan and up
@@ -288,12 +242,6 @@ def test_a_directory_is_used_by_one_prony_at_a_time(prony):
 
 # ---- under a run
 
-def sanitized_once(values, once):
-    """Parameters of which sanitizers see only some."""
-    return [value if value in once else pytest.param(value, marks=pytest.mark.unsanitized)
-            for value in values]
-
-
 @pytest.mark.parametrize("fs", sanitized_once(SIZES, {"ext4"}))
 def test_a_run_on_a_file_system_of_its_own(prony, name, fs):
     if not find_program(f"mkfs.{fs}"):
@@ -506,117 +454,6 @@ def test_a_device_that_another_prony_prepares_is_refused(prony, name, device):
         subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
         holder.kill()
         holder.wait()
-
-
-# ---- whatever happens, it is undone
-
-STEPS = ["install", "truncate", "losetup", "mkfs.ext4", "mount"]
-ENDS = [signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
-
-
-@pytest.fixture
-def commands(prony):
-    return Commands(prony.dir / "commands")
-
-
-@pytest.mark.parametrize("step", sanitized_once(STEPS, {"losetup", "mount"}))
-def test_a_step_that_fails_is_the_last(prony, name, commands, step):
-    commands.fail(step)
-    result = prony.run("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
-    assert result.status == 1 and f"{step} was told to fail" in result.err, result
-    assert result.err.count("\n") == 1, result
-    assert not left(prony) and not point(name).exists()
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", sanitized_once(STEPS, {"losetup", "mount"}))
-def test_killed_at_any_step_nothing_is_left(prony, name, commands, step, when):
-    commands.hold(step, when)
-    run = prony.start("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
-    assert commands.reached(), run.peek()
-    run.kill()
-    run.wait()
-    assert wait_until(lambda: not left(prony) and not point(name).exists(), 30), left(prony)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", ["losetup", "mkfs.ext4"])
-def test_stopped_at_a_step_it_ends_behind_it(prony, name, commands, step, number):
-    commands.hold(step, "before")
-    run = prony.start("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
-    assert commands.reached(), run.peek()
-    run.signal(number)
-    commands.release()
-    result = run.wait()
-    assert result.status == 1 and "interrupted" in result.err, result
-    assert not left(prony) and not point(name).exists()
-
-
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("phase", ["load", "run"])
-def test_a_run_that_ends_early_takes_its_volume_along(prony, name, phase, number):
-    scale = "30" if phase == "load" else "1"
-    run = prony.start("run", "sqlite:?data=loop:size=2G", "tpcb", "-s", scale, "-c", "2", "-T",
-                      "60s", "-P", "1", env={"COLUMNS": "80"})
-    if phase == "load":
-        assert wait_until(lambda: list(MOUNT_DIR.glob(f"{run.pid}-data/.prony-*.db")), 60), \
-            run.peek()
-    else:
-        assert wait_until(lambda: "tps" in run.peek(), 60), run.peek()
-    run.signal(number)
-    result = run.wait()
-    if number != signal.SIGKILL and phase == "run":
-        assert result.status == 0, result
-    where = MOUNT_DIR / f"{run.pid}-data"
-    assert wait_until(lambda: not left(prony) and not where.exists(), 30), left(prony)
-
-
-@pytest.mark.parametrize("number", ENDS)
-def test_an_end_in_the_middle_of_down(prony, name, commands, number):
-    """The undoing goes on, by this process or by its guard."""
-    commands.hold("umount", "before")
-    run = prony.start("run", f"sqlite:?data=loop:{SMALL}", "tpcb", "-s", "1", "-c", "1", "-t", "1",
-                      env=commands.environment())
-    assert commands.reached(), run.peek()
-    run.signal(number)
-    commands.release()
-    run.wait()
-    assert wait_until(lambda: not left(prony), 30), left(prony)
-
-
-def test_killed_in_the_middle_of_down_by_hand(prony, name, commands):
-    """It is not undone by itself, for it was kept; down goes on where it was."""
-    up(prony, name, f"loop:{SMALL}")
-    commands.hold("umount", "after")
-    run = prony.start("volume", "down", name, env=commands.environment())
-    assert commands.reached(), run.peek()
-    run.kill()
-    run.wait()
-    assert name in prony.good("volume", "list").out
-    assert (prony.dir / f"prony-{name}.img").exists()
-    down(prony, name)
-
-
-@pytest.mark.unsanitized
-def test_killed_at_random_moments_nothing_is_left(prony, name):
-    seed = int(os.environ.get("PRONY_TEST_SEED", random.randrange(1 << 30)))
-    print(f"PRONY_TEST_SEED={seed}")
-    rng = random.Random(seed)
-    for _ in range(6):
-        run = prony.start("run", f"sqlite:?data=loop:{SMALL}", "tpcb", "-s", "1", "-c", "1", "-T",
-                          "60s")
-        time.sleep(rng.uniform(0, 1.0))
-        run.kill()
-        run.wait()
-        assert wait_until(lambda: not left(prony), 30), left(prony)
-
-
-@pytest.mark.unsanitized
-def test_many_cycles_leave_nothing(prony, name):
-    for _ in range(10):
-        up(prony, name, f"loop:{SMALL},fs=ext2")
-        down(prony, name)
-    assert not left(prony) and str(point(name)) not in volumes.mounts()
 
 
 def test_help_fits_a_screen(prony):

@@ -1,4 +1,5 @@
-"""What the kernel says about volumes, and commands that wait in the middle of making one."""
+"""What the kernel says about volumes, fixtures and steps of their tests, and commands that wait in
+the middle of making one."""
 import functools
 import os
 import shutil
@@ -6,8 +7,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from harness.place import wait_until
 
+SMALL = "size=64M"
 MOUNT_DIR = Path("/run/prony-volumes")
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -105,3 +109,54 @@ class Commands:
 
     def release(self):
         (self.dir / "go").touch()
+
+
+# ---- for tests; loops_here and name are fixtures
+
+def sanitized_once(values, once):
+    """Parameters of which sanitizers see only some."""
+    return [value if value in once else pytest.param(value, marks=pytest.mark.unsanitized)
+            for value in values]
+
+
+@pytest.fixture(autouse=True)
+def loops_here(request):
+    if not request.node.get_closest_marker("anywhere"):
+        why = missing()
+        if why:
+            pytest.skip(why)
+
+
+@pytest.fixture
+def name(prony):
+    """Of a volume of this test. Afterwards nothing of any volume may be left."""
+    word = f"t{os.getpid()}-{prony.place.n_tests}"
+    before = set(MOUNT_DIR.glob("*"))
+    yield word
+    assert wait_until(lambda: not left(prony), 20), left(prony)
+    mine = {path for path in set(MOUNT_DIR.glob("*")) - before if path.name.startswith(word)}
+    assert not mine
+
+
+def kept(prony):
+    return sorted((prony.place.runtime / "prony" / "kept").glob("*"))
+
+
+def left(prony):
+    """Whatever a volume of this test may leave, as lines."""
+    lines = [f"{device} on {file}" for device, file in loops_on(prony.dir).items()]
+    lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
+    lines += [str(path) for path in kept(prony)]
+    return lines
+
+
+def point(name):
+    return MOUNT_DIR / name
+
+
+def up(prony, name, text, **kwargs):
+    return prony.good("volume", "up", f"{name}={text}", **kwargs)
+
+
+def down(prony, name):
+    return prony.good("volume", "down", name)
