@@ -1,0 +1,115 @@
+// What the path itself takes: loop device, FUSE, the daemon and back.
+#include "volume/vdisk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "volume/vdisk_control.h"
+
+#define ROUNDS  300
+#define WARM_UP 50
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int one_request(int fd, enum vdisk_op op, int64_t offset, void *block)
+{
+    ssize_t n = VDISK_BLOCK;
+
+    if (op == VDISK_READ)
+        n = pread(fd, block, VDISK_BLOCK, offset);
+    else if (op == VDISK_WRITE)
+        n = pwrite(fd, block, VDISK_BLOCK, offset);
+    else if (fsync(fd) < 0)
+        return -errno;
+    return n == VDISK_BLOCK ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int vdisk_measure_floor(const char *device, int64_t ret_floor_ns[VDISK_OPS], struct err *err)
+{
+    static int64_t taken_ns[VDISK_OPS][ROUNDS]; // main thread of a command
+    struct rng rng;
+    void *block = NULL;
+    uint64_t size = 0;
+    int error = 0;
+    int fd = open(device, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+    if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size) < 0 || size < VDISK_BLOCK)
+        error = fd < 0 ? -errno : -EIO;
+    if (posix_memalign(&block, VDISK_BLOCK, VDISK_BLOCK) != 0)
+        abort();
+    rng_init(&rng, 1, 0, RNG_DATA);
+    for (int i = -WARM_UP; i < ROUNDS && error == 0; i++) {
+        int64_t offset = rng_range(&rng, 0, (int64_t)(size / VDISK_BLOCK) - 1) * VDISK_BLOCK;
+        // A write gives back what the read before it got.
+        for (int op = VDISK_READ; op <= VDISK_FLUSH && error == 0; op++) {
+            int64_t start_ns = clock_now_ns(&clock_system);
+            error = one_request(fd, (enum vdisk_op)op, offset, block);
+            if (i >= 0)
+                taken_ns[op][i] = clock_now_ns(&clock_system) - start_ns;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    free(block);
+    if (error < 0)
+        return err_set(err, ERR_FAILED, "cannot measure the path of %s: %s", device,
+                       strerror(-error));
+    memset(ret_floor_ns, 0, VDISK_OPS * sizeof(*ret_floor_ns));
+    for (int op = VDISK_READ; op <= VDISK_FLUSH; op++) {
+        qsort(taken_ns[op], ROUNDS, sizeof(int64_t), by_value);
+        ret_floor_ns[op] = taken_ns[op][ROUNDS / 2];
+    }
+    return 0;
+}
+
+int vdisk_check_floor(const struct vdisk_spec *spec, const int64_t floor_ns[VDISK_OPS],
+                      struct str *marks, struct err *err)
+{
+    static const char *const names[] = {"read", "write", "flush"};
+    const char *model = vdisk_model_names[spec->model_index];
+    const struct vdisk_model_spec *preset = vdisk_model_find(model);
+
+    for (int op = VDISK_READ; op <= VDISK_FLUSH; op++) {
+        int64_t claim_ns = vdisk_model_claim_ns(&spec->model, (enum vdisk_op)op);
+        char claim[UNITS_MAX], least[UNITS_MAX];
+        if (claim_ns == 0 || claim_ns >= VDISK_FLOOR_TIMES * floor_ns[op])
+            continue;
+        units_format_duration(claim_ns, claim);
+        units_format_duration(VDISK_FLOOR_TIMES * floor_ns[op], least);
+        bool is_own = claim_ns != vdisk_model_claim_ns(preset, (enum vdisk_op)op);
+        if (is_own && !spec->near_floor)
+            return err_set(err, ERR_USAGE,
+                           "%s %s: the path takes so long itself that only from %s on a model is "
+                           "true; near-floor=yes keeps it",
+                           names[op], claim, least);
+        str_addf(marks, "%s %s%s%s is below %d times the floor (%s): not exact\n", names[op], claim,
+                 is_own ? "" : " of ", is_own ? "" : model, VDISK_FLOOR_TIMES, least);
+    }
+    return 0;
+}
+
+int vdisk_set_floor(const char *dir, const char *name, const int64_t floor_ns[VDISK_OPS],
+                    struct err *err)
+{
+    char *command = mem_printf("floor %s %" PRId64 " %" PRId64 " %" PRId64, name,
+                               floor_ns[VDISK_READ], floor_ns[VDISK_WRITE], floor_ns[VDISK_FLUSH]);
+    int status = vdisk_command(dir, command, 0, NULL, NULL, err);
+
+    free(command);
+    return status;
+}
