@@ -197,11 +197,31 @@ int vdisk_cut(const char *dir, const char *name, enum vdisk_survivors survivors,
     return status;
 }
 
+// 1: the power is cut, 0: it is on, -1 with err.
+static int is_cut(const char *dir, const char *name, struct err *err)
+{
+    char *command = mem_printf("stats %s", name);
+    struct str answer = STR_INIT;
+    int status = vdisk_command(dir, command, 0, &answer, NULL, err);
+
+    if (status == 0)
+        status = strstr(answer.buf, "\npower cut\n") != NULL;
+    free(command);
+    str_release(&answer);
+    return status;
+}
+
 int vdisk_power(const char *dir, const char *name, char *device, struct err *err)
 {
     int64_t end_ns = clock_now_ns(&clock_system) + UNMOUNT_NS;
     char *command = mem_printf("power %s", name);
-    int status = vdisk_detach(dir, name, err);
+    int cut = is_cut(dir, name, err);
+    int status = cut < 0 ? -1 : 0;
+
+    if (cut == 0)
+        status = err_set(err, ERR_USAGE, "the power of %s is on", name);
+    if (status == 0)
+        status = vdisk_detach(dir, name, err);
 
     // The kernel tells the daemon a moment later that the loop device has let go of the file.
     while (status == 0) {
@@ -228,6 +248,19 @@ struct detaching {
     struct err *err;
 };
 
+// Looked at before anything is taken down: all or nothing.
+static void check_mounts(int number, const char *path, void *context)
+{
+    struct detaching *d = context;
+    struct str point = STR_INIT;
+
+    (void)path;
+    if (vdisk_loop_mount(number, &point) && d->failed++ == 0)
+        err_set(d->err, ERR_FAILED, "/dev/loop%d is mounted on %s: unmount it first", number,
+                point.buf);
+    str_release(&point);
+}
+
 static void detach_one(int number, const char *path, void *context)
 {
     struct detaching *d = context;
@@ -253,9 +286,9 @@ static int unmount(const char *disks_dir, struct err *err)
 }
 
 // Waits for the daemon's end, which unmounting brings about.
-static int wait_for_end(pid_t pid, uint64_t ticks)
+static int wait_for_end(pid_t pid, uint64_t ticks, int64_t allowed_ns)
 {
-    int64_t end_ns = clock_now_ns(&clock_system) + END_NS;
+    int64_t end_ns = clock_now_ns(&clock_system) + allowed_ns;
 
     while (pid > 0 && ticks && proc_is_alive(pid, ticks)) {
         if (clock_now_ns(&clock_system) > end_ns)
@@ -296,6 +329,12 @@ int vdisk_stop(const char *dir, bool force, struct err *err)
     bool is_mounted = vdisk_mount_find(disks_dir, NULL, NULL, NULL) == 1;
     int status = 0, pid = 0;
 
+    if (!force)
+        vdisk_loops_under(disks_dir, check_mounts, &detaching);
+    if (detaching.failed) {
+        free(disks_dir);
+        return -1;
+    }
     // What hangs in the kernel is let go first, or detaching would hang too.
     bool is_well = answers(dir, force ? NS_PER_S / 2 : ANSWER_NS, &pid);
     uint64_t ticks = pid > 0 ? proc_start_ticks(pid) : 0;
@@ -310,7 +349,7 @@ int vdisk_stop(const char *dir, bool force, struct err *err)
         status = -1;
     if (status == 0)
         status = unmount(disks_dir, err);
-    if (status == 0 && wait_for_end(pid, ticks) < 0)
+    if (status == 0 && wait_for_end(pid, ticks, is_well && !force ? END_NS : NS_PER_S) < 0)
         status = err_set(err, ERR_FAILED, "cannot end the daemon of %s, process %d", dir, pid);
     if (status == 0)
         remove_files(dir);

@@ -21,7 +21,8 @@ int vdisk_address(const char *dir, struct sockaddr_un *ret, struct err *err)
     int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
-        return err_set(err, ERR_USAGE, "%s: %s", dir, strerror(errno));
+        return err_set(err, ERR_USAGE, "no virtual disks are served in %s: %s", dir,
+                       strerror(errno));
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
     // An address has room for 107 bytes, a path for 4095.
     snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/socket", fd);
