@@ -1,27 +1,19 @@
 // prony vdisk: virtual disks by hand. `serve` owns what it made and takes it down at its end; the
 // other actions talk to the daemon of a directory.
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arr.h"
-#include "base/clock.h"
-#include "base/leftovers.h"
 #include "base/mem.h"
-#include "base/sudo.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/vdisk_call.h"
 #include "volume/vdisk.h"
 #include "volume/vdisk_control.h"
 #include "volume/vdisk_media.h"
@@ -30,20 +22,10 @@
 #include "volume/vdisk_daemon.h"
 #endif
 
-#define RECORD_NS (600 * NS_PER_S) // the contents of all disks are its base
-
-struct vdisk_options {
-    struct opt_list disks;
-    char *log, *output;
-    int64_t hang_ns, seed, at, unit;
-    int survivors;
-    bool json, abort;
-};
-
 #define AT(member) offsetof(struct vdisk_options, member)
 
 static const struct opt_row rows[] = {
-    {"disk", 0, OPT_LIST, AT(disks), .group = "serve", .arg = "NAME:KEY=VALUE,...",
+    {"disk", 0, OPT_LIST, AT(disks), .group = "serve, up", .arg = "NAME:KEY=VALUE,...",
      .help = "a disk, such as data:size=2G,model=hdd-7200 (keys: prony vdisk keys)"},
     {"log", 0, OPT_TEXT, AT(log), .arg = "FILE", .help = "records all disks from the start"},
     {"hang", 0, OPT_DURATION, AT(hang_ns), "15s", .min = 1, .max = 3600,
@@ -66,7 +48,8 @@ static const struct opt_row rows[] = {
 
 static const struct opt_command vdisk_command_line = {
     .name = "vdisk",
-    .usage = "serve DIR --disk NAME:KEY=VALUE,... | stats DIR [NAME] | cut DIR NAME|all | "
+    .usage = "serve DIR --disk NAME:KEY=VALUE,... | up DIR --disk NAME:KEY=VALUE,... | "
+             "down DIR NAME | stats DIR [NAME] | cut DIR NAME|all | "
              "power DIR NAME|all | set DIR NAME|all KEY=VALUE,... | record DIR FILE|off | "
              "mark DIR TEXT | stop DIR | replay LOG NAME -o FILE | keys",
     .summary = "disks in software with a cache, a speed and a power cord",
@@ -76,41 +59,11 @@ static const struct opt_command vdisk_command_line = {
     .max_args = 4,
 };
 
-// What an action gets. args[0] is the action.
-struct call {
-    struct vdisk_options *options;
-    char **args;
-    int n_args;
-    char *dir; // args[1] as a whole path
-    struct err *err;
-};
-
 static const char *disk_arg(const struct call *c, int at)
 {
     const char *name = at < c->n_args ? c->args[at] : "*";
 
     return strcmp(name, "all") == 0 ? "*" : name;
-}
-
-// A path that means the same from another directory. The last part need not be there.
-static char *whole_path(const char *path)
-{
-    char *given = mem_strdup(path);
-    size_t n = strlen(given);
-
-    while (n > 1 && given[n - 1] == '/')
-        given[--n] = '\0';
-    char *slash = strrchr(given, '/');
-    const char *parent = !slash ? "." : slash == given ? "/" : given;
-    if (slash && slash != given)
-        *slash = '\0';
-    char *dir = realpath(parent, NULL);
-    const char *last = slash ? slash + 1 : given;
-    char *whole =
-        dir ? mem_printf("%s%s%s", dir, strcmp(dir, "/") == 0 ? "" : "/", last) : mem_strdup(path);
-    free(dir);
-    free(given);
-    return whole;
 }
 
 // Reads a number that belongs to a word at the start of a line.
@@ -124,174 +77,6 @@ static long long answer_number(const struct str *answer, const char *key)
             return strtoll(line + n, NULL, 10);
     }
     return -1;
-}
-
-// ---- serve
-
-struct wanted {
-    char *name;
-    struct vdisk_spec spec;
-    char device[VDISK_DEVICE_MAX];
-};
-
-static void wanted_free(struct wanted *wanted, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(wanted[i].name);
-        vdisk_spec_release(&wanted[i].spec);
-    }
-    free(wanted);
-}
-
-static int read_disks(const struct opt_list *list, struct wanted *wanted, struct err *err)
-{
-    if (list->n == 0)
-        return err_set(err, ERR_USAGE, "serve needs a disk: --disk data:size=1G");
-    for (size_t i = 0; i < list->n; i++) {
-        const char *colon = strchr(list->items[i], ':');
-        vdisk_spec_init(&wanted[i].spec);
-        if (!colon)
-            return err_set(err, ERR_USAGE, "--disk %s: must be NAME:KEY=VALUE,...", list->items[i]);
-        wanted[i].name = mem_strndup(list->items[i], (size_t)(colon - list->items[i]));
-        if (vdisk_name_check(wanted[i].name, err) < 0 ||
-            vdisk_spec_parse(&wanted[i].spec, colon + 1, false, err) < 0)
-            return err_prefix(err, "--disk %s", wanted[i].name);
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(wanted[k].name, wanted[i].name) == 0)
-                return err_set(err, ERR_USAGE, "--disk %s is given twice", wanted[i].name);
-        if (wanted[i].spec.media) {
-            char *path = whole_path(wanted[i].spec.media); // the daemon is elsewhere
-            free(wanted[i].spec.media);
-            wanted[i].spec.media = path;
-        }
-    }
-    return 0;
-}
-
-// Measured once, on the first disk: the path is the same for all.
-static int set_floors(const struct call *c, struct wanted *wanted, size_t n)
-{
-    int64_t floor_ns[VDISK_OPS];
-    char text[3][UNITS_MAX];
-    struct str marks = STR_INIT;
-    int status = vdisk_measure_floor(wanted[0].device, floor_ns, c->err);
-
-    if (status == 0)
-        cmd_print_safe("floor of the path: read %s, write %s, flush %s (subtracted)",
-                       units_format_duration(floor_ns[VDISK_READ], text[0]),
-                       units_format_duration(floor_ns[VDISK_WRITE], text[1]),
-                       units_format_duration(floor_ns[VDISK_FLUSH], text[2]));
-    for (size_t i = 0; i < n && status == 0; i++) {
-        str_clear(&marks);
-        status = vdisk_check_floor(&wanted[i].spec, floor_ns, &marks, c->err);
-        if (status < 0)
-            err_prefix(c->err, "--disk %s", wanted[i].name);
-        else
-            status = vdisk_set_floor(c->dir, wanted[i].name, floor_ns, c->err);
-        if (status == 0) {
-            struct str spec = STR_INIT;
-            vdisk_spec_print(&wanted[i].spec, &spec);
-            cmd_print_safe("disk %s: %s, %s", wanted[i].name, wanted[i].device, spec.buf);
-            str_release(&spec);
-            char *rest = marks.buf, *line;
-            while ((line = strsep(&rest, "\n")) && *line)
-                cmd_print_safe("disk %s: %s", wanted[i].name, line);
-        }
-    }
-    str_release(&marks);
-    return status;
-}
-
-static int record(const struct call *c, const char *file, struct str *answer)
-{
-    char *path = whole_path(file);
-    char *command = mem_printf("record %s", path);
-    int status = vdisk_command(c->dir, command, RECORD_NS, answer, NULL, c->err);
-
-    if (status == 0)
-        sudo_give_path(path);
-    free(command);
-    free(path);
-    return status;
-}
-
-// Until a signal, or the end of the daemon by `prony vdisk stop` (0) or by itself (1).
-static int wait_for_end(const struct call *c, int pid, volatile sig_atomic_t *signals)
-{
-    struct pollfd end = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-
-    if (end.fd < 0)
-        return err_set(c->err, ERR_FAILED, "the daemon has ended at once");
-    while (*signals == 0 && poll(&end, 1, 200) <= 0)
-        ;
-    bool has_ended = poll(&end, 1, 0) > 0;
-    close(end.fd);
-    if (*signals || !has_ended)
-        return 0;
-    // `stop` takes the directory away, one that died leaves it.
-    for (int i = 0; i < 50 && access(c->dir, F_OK) == 0; i++)
-        clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + 20 * NS_PER_MS);
-    if (access(c->dir, F_OK) != 0)
-        return 0;
-    return err_set(c->err, ERR_FAILED, "the daemon has died; whoever uses its disks gets errors");
-}
-
-static int start(const struct call *c, struct leftovers *lo)
-{
-    char **stop = vdisk_stop_argv(c->dir);
-    int status = vdisk_check_here(c->err);
-
-    // In reverse order: all is taken down, then what is left of the directory goes.
-    if (status == 0 && access(c->dir, F_OK) == 0)
-        status = rmdir(c->dir) == 0
-                     ? 0
-                     : err_set(c->err, ERR_USAGE, "%s must be an empty directory, or not there: %s",
-                               c->args[1], strerror(errno));
-    if (status == 0 &&
-        (leftovers_add_tree(lo, c->dir, c->err) < 0 || leftovers_add_command(lo, stop, c->err) < 0))
-        status = -1;
-    if (status == 0)
-        status = vdisk_start(c->dir, c->options->hang_ns, c->err);
-    vdisk_argv_free(stop);
-    return status;
-}
-
-static int action_serve(struct call *c)
-{
-    size_t n = c->options->disks.n;
-    struct wanted *wanted = mem_calloc(n + 1, sizeof(*wanted));
-    volatile sig_atomic_t *signals = cmd_catch_signals();
-    struct leftovers *lo = NULL;
-    struct str report = STR_INIT;
-    int pid = 0, status = -1;
-
-    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
-        goto out;
-    cmd_clean_leftovers();
-    if (leftovers_open(&lo, c->err) < 0 || start(c, lo) < 0)
-        goto out;
-    for (size_t i = 0; i < n; i++)
-        if (vdisk_add(c->dir, wanted[i].name, &wanted[i].spec, wanted[i].device, c->err) < 0)
-            goto out;
-    if (set_floors(c, wanted, n) < 0)
-        goto out;
-    if (c->options->log && record(c, c->options->log, NULL) < 0)
-        goto out;
-    if (vdisk_command(c->dir, "ping", 0, NULL, &pid, c->err) < 0)
-        goto out;
-    cmd_print_safe("ready: prony vdisk stop %s, or Ctrl-C, ends it", c->args[1]);
-    status = cmd_finish_output(0);
-    if (status == 0)
-        status = wait_for_end(c, pid, signals);
-out:
-    leftovers_close(lo, &report);
-    if (report.len)
-        fputs(report.buf, stderr);
-    if (report.len && status == 0)
-        status = err_set(c->err, ERR_FAILED, "not everything could be undone");
-    str_release(&report);
-    wanted_free(wanted, n);
-    return status;
 }
 
 // ---- the daemon
@@ -446,7 +231,7 @@ static int action_record(struct call *c)
         if (status == 0)
             cmd_print_safe("%lld records", answer_number(&answer, "records"));
     } else {
-        status = record(c, c->args[2], NULL);
+        status = vdisk_record(c, c->args[2]);
     }
     str_release(&answer);
     return status;
@@ -519,14 +304,12 @@ static const struct action {
     const char *name;
     int min_args, max_args; // after the action
     int (*run)(struct call *c);
-} actions[] =
-    {
-        {"serve", 1, 1, action_serve},   {"stats", 1, 2, action_stats},
-        {"cut", 2, 2, action_cut},       {"power", 2, 2, action_power},
-        {"set", 3, 3, action_set},       {"record", 2, 2, action_record},
-        {"mark", 2, 2, action_mark},     {"stop", 1, 1, action_stop},
-        {"replay", 2, 2, action_replay}, {"keys", 0, 0, action_keys},
-        {"daemon", 1, 1, action_daemon}, // what serve starts; of no use by hand
+} actions[] = {
+    {"serve", 1, 1, vdisk_serve},    {"stats", 1, 2, action_stats}, {"cut", 2, 2, action_cut},
+    {"power", 2, 2, action_power},   {"set", 3, 3, action_set},     {"record", 2, 2, action_record},
+    {"mark", 2, 2, action_mark},     {"stop", 1, 1, action_stop},   {"replay", 2, 2, action_replay},
+    {"keys", 0, 0, action_keys},     {"up", 1, 1, vdisk_up},        {"down", 2, 2, vdisk_down},
+    {"daemon", 1, 1, action_daemon}, // what serve starts; of no use by hand
 };
 
 static const struct action *find_action(char **args, int n_args, struct err *err)
@@ -561,7 +344,7 @@ static int vdisk_main(int argc, char **argv)
         goto out;
     const struct action *action = find_action(args, call.n_args, &err);
     if (action) {
-        call.dir = call.n_args > 1 ? whole_path(args[1]) : NULL;
+        call.dir = call.n_args > 1 ? vdisk_whole_path(args[1]) : NULL;
         (void)action->run(&call);
         free(call.dir);
     }

@@ -16,8 +16,8 @@
 #include "base/units.h"
 #include "volume/vdisk_control.h"
 
-#define ROUNDS  300
-#define WARM_UP 50
+#define ROUNDS  200
+#define WARM_UP 30
 
 static int by_value(const void *a, const void *b)
 {

@@ -434,6 +434,36 @@ def test_cycles_leave_nothing(disks, prony, end):
         assert wait_until(lambda: not list((prony.place.runtime / "prony").glob("*")), 30)
 
 
+def test_disks_that_were_brought_up_stay_until_they_are_taken_down(disks, prony):
+    home = Disks(prony)
+    try:
+        out = prony.good("vdisk", "up", home.dir, "--disk", "data:size=16M").out
+        first = out.splitlines()[-1]
+        assert re.fullmatch(r"/dev/loop\d+", first), out
+        # The second comes to the same daemon, so that one recording has both.
+        second = prony.good("vdisk", "up", home.dir, "--disk", "log:size=16M").out.splitlines()[-1]
+        assert second != first
+        prony.refused("vdisk", "up", home.dir, "--disk", "log:size=16M", says="already")
+        prony.good("vdisk", "record", home.dir, prony.dir / "both.log")
+        for path, data in ((first, A), (second, B)):
+            with Device(path) as device:
+                device.write(0, data)
+                device.flush()
+        prony.refused("vdisk", "down", home.dir, "data", status=1, says="recorded")
+        prony.good("vdisk", "record", home.dir, "off")
+        for name, data in (("data", A), ("log", B)):
+            prony.good("vdisk", "replay", prony.dir / "both.log", name, "-o", prony.dir / name)
+            assert (prony.dir / name).read_bytes()[:BLOCK] == data
+        assert home.stats("log")["flushes"] >= 1
+        prony.good("vdisk", "down", home.dir, "log")
+        assert len(home.loops()) == 1
+        prony.good("vdisk", "down", home.dir, "data")
+        home.assert_gone()
+    finally:
+        if home.dir.exists():
+            prony.run("vdisk", "stop", "--abort", home.dir)
+
+
 # ---- wrong set-ups, which need no disks
 
 REFUSED = {
