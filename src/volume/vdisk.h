@@ -33,8 +33,9 @@ int vdisk_start(const char *dir, int64_t hang_ns, struct err *err);
 int vdisk_add(const char *dir, const char *name, const struct vdisk_spec *spec, char *device,
               struct err *err);
 
-// What the path from the loop device to the daemon and back takes by itself: medians of single
-// requests of 4 KiB, with the model off. Reads the disk and writes back what it read.
+// What the path from the loop device to the daemon and back takes by itself, with the model off: of
+// single requests of 4 KiB the time that a fifth of them keep. Reads the disk and writes back what
+// it read.
 int vdisk_measure_floor(const char *device, int64_t ret_floor_ns[VDISK_OPS], struct err *err);
 
 // Whether a model can be told from its path: every claim that is not 0 should be 5 times the floor.
