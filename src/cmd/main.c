@@ -50,6 +50,11 @@ static void print_version(void)
     const char *loops = "ring-epoll threads";
 #endif
     printf("\nloops: %s\nsqlite library: %s\n", loops, sqlite3_libversion());
+#ifdef HAVE_FUSE
+    puts("virtual disks: yes");
+#else
+    puts("virtual disks: no, built without libfuse3");
+#endif
 }
 
 // Sections of the manual for every command, from the same rows that parse and help.

@@ -69,6 +69,17 @@ static int note_disk(struct vdisk_house *h, const struct vdisk_disk *disk, int64
     return error;
 }
 
+// The place of a disk that was removed, or a new one. In a recording no number is given out again;
+// but there no disk is removed either.
+static int free_index(const struct vdisk_house *h)
+{
+    int index = 0;
+
+    while (index < h->n_disks && h->disks[index])
+        index++;
+    return index;
+}
+
 int house_add(struct vdisk_house *h, const char *name, struct vdisk_spec *spec, int64_t now_ns,
               struct err *err)
 {
@@ -83,12 +94,13 @@ int house_add(struct vdisk_house *h, const char *name, struct vdisk_spec *spec, 
         err_set(err, ERR_USAGE, "there is a disk %s already", name);
         goto failed;
     }
-    if (h->n_disks == VDISK_DISKS_MAX) {
-        err_set(err, ERR_USAGE, "there are %d disks already", h->n_disks);
+    int index = free_index(h);
+    if (index == VDISK_DISKS_MAX) {
+        err_set(err, ERR_USAGE, "there are %d disks already", index);
         goto failed;
     }
     memcpy(disk->name, name, strlen(name) + 1);
-    disk->index = (uint16_t)h->n_disks;
+    disk->index = (uint16_t)index;
     disk->fd = vdisk_media_open(disk->spec.media, disk->spec.size, err);
     if (disk->fd < 0)
         goto failed;
@@ -104,7 +116,9 @@ int house_add(struct vdisk_house *h, const char *name, struct vdisk_spec *spec, 
             goto failed;
         }
     }
-    h->disks[h->n_disks++] = disk;
+    h->disks[index] = disk;
+    if (index == h->n_disks)
+        h->n_disks++;
     return 0;
 failed:
     disk_free(disk);
@@ -119,7 +133,6 @@ int house_remove(struct vdisk_house *h, struct vdisk_disk *disk, struct err *err
     if (h->log)
         return err_set(err, ERR_FAILED, "the disk %s is being recorded: end that first",
                        disk->name);
-    // Its index stays taken, so that no two disks of a recording share one.
     h->disks[disk->index] = NULL;
     disk_free(disk);
     return 0;

@@ -42,7 +42,7 @@ enum vdisk_log_type {
 
 struct vdisk_log_record {
     enum vdisk_log_type type;
-    uint16_t disk;     // index, in the order of the first VDISK_LOG_DISK records
+    uint16_t disk;     // number of the disk within the log
     bool lied;         // of a VDISK_LOG_FLUSHED: acknowledged, nothing became durable
     uint64_t seq;      // ascending by one from 1 over all disks and types
     int64_t time_ns;   // CLOCK_MONOTONIC of the recording machine

@@ -19,8 +19,8 @@ struct vdisk_log_reader {
     struct log_header header;
     uint64_t sum;
     uint64_t seq;
-    uint64_t at; // bytes read
-    int n_disks;
+    uint64_t at;                   // bytes read
+    bool is_known[UINT16_MAX + 1]; // disks, by index
     bool ended;
     uint8_t *payload;
     size_t payload_cap;
@@ -115,7 +115,7 @@ static const char *check_head(const struct vdisk_log_reader *r, const struct log
     if (head->offset + head->length < head->offset)
         return "an address beyond all disks";
     bool of_disk = head->type != VDISK_LOG_MARK && head->type != VDISK_LOG_END;
-    if (of_disk && head->disk >= r->n_disks + (head->type == VDISK_LOG_DISK))
+    if (of_disk && head->type != VDISK_LOG_DISK && !r->is_known[head->disk])
         return "a record of no disk";
     if (head->type == VDISK_LOG_END && head->offset != r->seq)
         return "its end counts other records";
@@ -163,8 +163,8 @@ int vdisk_log_next(struct vdisk_log_reader *r, struct vdisk_log_record *ret, str
         r->ended = true;
         return 0;
     }
-    if (head.type == VDISK_LOG_DISK && head.disk == r->n_disks)
-        r->n_disks++;
+    if (head.type == VDISK_LOG_DISK)
+        r->is_known[head.disk] = true;
     *ret = (struct vdisk_log_record){
         .type = (enum vdisk_log_type)head.type,
         .disk = head.disk,

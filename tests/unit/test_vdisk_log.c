@@ -384,6 +384,37 @@ static void a_replay_gives_the_disk_that_a_live_cut_left(void **state)
     free(live);
 }
 
+static void numbers_of_removed_disks_are_no_gap(void **state)
+{
+    struct vdisk_house h;
+    struct err err = ERR_INIT;
+    char *path = new_path();
+    uint8_t image[SIZE];
+
+    (void)state;
+    house_init(&h);
+    add(&h, "a", "size=256k");
+    add(&h, "b", "size=256k");
+    struct vdisk_disk *c = add(&h, "c", "size=256k");
+    assert_int_equal(house_remove(&h, house_find(&h, "a"), &err), 0);
+    assert_int_equal(house_remove(&h, house_find(&h, "b"), &err), 0);
+    assert_null(house_find(&h, "b"));
+    struct vdisk_disk *d = add(&h, "d", "size=256k");
+    assert_int_equal(d->index, 0); // the place is free again
+    memset(image, 'c', sizeof(image));
+    assert_int_equal(house_write(&h, c, 0, image, sizeof(image), 0), 0);
+    assert_int_equal(house_record(&h, path, 0, &err), 0);
+    assert_int_equal(house_remove(&h, d, &err), -1);
+    assert_int_equal(house_record_end(&h, &err), 0);
+    struct vdisk_fate drop = {VDISK_DROP, 0, 512};
+    assert_replayed(path, "c", UINT64_MAX, &drop, image);
+    memset(image, 0, sizeof(image));
+    assert_replayed(path, "d", UINT64_MAX, &drop, image);
+    house_release(&h);
+    unlink(path);
+    free(path);
+}
+
 static void a_lying_disk_loses_what_it_said_was_flushed(void **state)
 {
     static const struct {
@@ -529,6 +560,7 @@ int main(void)
         cmocka_unit_test(random_bytes_are_refused),
         cmocka_unit_test(other_files_and_versions_are_named),
         cmocka_unit_test(a_replay_gives_the_disk_that_a_live_cut_left),
+        cmocka_unit_test(numbers_of_removed_disks_are_no_gap),
         cmocka_unit_test(a_lying_disk_loses_what_it_said_was_flushed),
         cmocka_unit_test(requests_are_refused_as_the_faults_say),
         cmocka_unit_test(what_the_path_takes_is_subtracted),
