@@ -83,13 +83,13 @@ static int read_disks(const struct opt_list *list, struct wanted *wanted, struct
     return 0;
 }
 
-// Measured once, on the first disk: the path is the same for all.
+// The path is the same for all.
 static int set_floors(const struct call *c, struct wanted *wanted, size_t n)
 {
     int64_t floor_ns[VDISK_OPS];
     char text[3][UNITS_MAX];
     struct str marks = STR_INIT;
-    int status = vdisk_measure_floor(wanted[0].device, floor_ns, c->err);
+    int status = vdisk_measure_floor(c->dir, floor_ns, c->err);
 
     if (status == 0)
         cmd_print_safe("floor of the path: read %s, write %s, flush %s (subtracted)",
@@ -225,30 +225,9 @@ static bool is_served(const char *dir)
 // Takes one disk away, the daemon too when it was the last.
 static int take_down(const char *dir, const char *name, struct err *err)
 {
-    char *command = mem_printf("remove %s", name);
-    int64_t end_ns = clock_now_ns(&clock_system) + 5 * NS_PER_S;
-    struct str stats = STR_INIT;
-    int status = vdisk_command(dir, "stats", 0, &stats, NULL, err);
-
-    // Asked before anything is taken down.
-    if (status == 0 && strstr(stats.buf, "\nlog_state "))
-        status = err_set(err, ERR_FAILED, "the disk %s is being recorded: end that first", name);
-    str_release(&stats);
-    if (status == 0)
-        status = vdisk_detach(dir, name, err);
-
-    // The kernel tells the daemon a moment later that the loop device has let go of the file.
-    while (status == 0) {
-        struct err now = ERR_INIT;
-        if (vdisk_command(dir, command, 0, NULL, NULL, &now) == 0)
-            break;
-        if (!strstr(now.text, "in use") || clock_now_ns(&clock_system) > end_ns)
-            status = err_set(err, now.kind, "%s", now.text);
-        else
-            clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + 10 * NS_PER_MS);
-    }
-    free(command);
+    int status = vdisk_remove(dir, name, err);
     char **names = status == 0 ? vdisk_names(dir, err) : NULL;
+
     if (status == 0 && !names)
         status = -1;
     if (names && !names[0])

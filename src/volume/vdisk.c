@@ -189,6 +189,39 @@ int vdisk_add(const char *dir, const char *name, const struct vdisk_spec *spec, 
     return status;
 }
 
+// Sends a command about a disk that was just detached. The kernel tells the daemon a moment later
+// that the loop device has let go of the file.
+static int command_when_free(const char *dir, const char *command, int64_t end_ns, struct err *err)
+{
+    for (;;) {
+        struct err now = ERR_INIT;
+        if (vdisk_command(dir, command, 0, NULL, NULL, &now) == 0)
+            return 0;
+        if (!strstr(now.text, "in use") || clock_now_ns(&clock_system) > end_ns)
+            return err_set(err, now.kind, "%s", now.text);
+        pause_a_little();
+    }
+}
+
+int vdisk_remove(const char *dir, const char *name, struct err *err)
+{
+    char *command = mem_printf("remove %s", name);
+    int64_t end_ns = clock_now_ns(&clock_system) + UNMOUNT_NS;
+    struct str stats = STR_INIT;
+    int status = vdisk_command(dir, "stats", 0, &stats, NULL, err);
+
+    // Asked before anything is taken down.
+    if (status == 0 && strstr(stats.buf, "\nlog_state "))
+        status = err_set(err, ERR_FAILED, "the disk %s is being recorded: end that first", name);
+    if (status == 0)
+        status = vdisk_detach(dir, name, err);
+    if (status == 0)
+        status = command_when_free(dir, command, end_ns, err);
+    str_release(&stats);
+    free(command);
+    return status;
+}
+
 // ---- the power
 
 int vdisk_cut(const char *dir, const char *name, enum vdisk_survivors survivors, uint64_t seed,
@@ -228,17 +261,8 @@ int vdisk_power(const char *dir, const char *name, char *device, struct err *err
     if (status == 0)
         status = vdisk_detach(dir, name, err);
 
-    // The kernel tells the daemon a moment later that the loop device has let go of the file.
-    while (status == 0) {
-        struct err now = ERR_INIT;
-        if (vdisk_command(dir, command, 0, NULL, NULL, &now) == 0)
-            break;
-        if (!strstr(now.text, "in use") || clock_now_ns(&clock_system) > end_ns) {
-            status = err_set(err, now.kind, "%s", now.text);
-            break;
-        }
-        pause_a_little();
-    }
+    if (status == 0)
+        status = command_when_free(dir, command, end_ns, err);
     if (status == 0)
         status = vdisk_attach(dir, name, device, err);
     free(command);

@@ -4,20 +4,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/fs.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/units.h"
 #include "volume/vdisk_control.h"
 
-#define ROUNDS  200
-#define WARM_UP 30
+#define SCRATCH_BYTES (1 << 20)
+#define DELAY_NS      NS_PER_MS
+#define ROUNDS        100
+#define WARM_UP       40 // the daemon learns what waking takes
+
 // On a quiet machine it is close to the median; on a busy one the others had to wait for a
 // processor, which is no property of the path.
 #define FLOOR_PART 5
@@ -42,28 +43,26 @@ static int one_request(int fd, enum vdisk_op op, int64_t offset, void *block)
     return n == VDISK_BLOCK ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int vdisk_measure_floor(const char *device, int64_t ret_floor_ns[VDISK_OPS], struct err *err)
+// Times single requests on a device that takes DELAY_NS for each.
+static int time_requests(const char *device, int64_t ret_floor_ns[VDISK_OPS], struct err *err)
 {
-    static int64_t taken_ns[VDISK_OPS][ROUNDS]; // main thread of a command
-    struct rng rng;
+    int64_t taken_ns[VDISK_FLUSH + 1][ROUNDS];
     void *block = NULL;
-    uint64_t size = 0;
     int error = 0;
     int fd = open(device, O_RDWR | O_DIRECT | O_CLOEXEC);
 
-    if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size) < 0 || size < VDISK_BLOCK)
-        error = fd < 0 ? -errno : -EIO;
+    if (fd < 0)
+        error = -errno;
     if (posix_memalign(&block, VDISK_BLOCK, VDISK_BLOCK) != 0)
         abort();
-    rng_init(&rng, 1, 0, RNG_DATA);
+    memset(block, 0, VDISK_BLOCK);
     for (int i = -WARM_UP; i < ROUNDS && error == 0; i++) {
-        int64_t offset = rng_range(&rng, 0, (int64_t)(size / VDISK_BLOCK) - 1) * VDISK_BLOCK;
-        // A write gives back what the read before it got.
+        int64_t offset = (i + WARM_UP) % (SCRATCH_BYTES / VDISK_BLOCK) * VDISK_BLOCK;
         for (int op = VDISK_READ; op <= VDISK_FLUSH && error == 0; op++) {
             int64_t start_ns = clock_now_ns(&clock_system);
             error = one_request(fd, (enum vdisk_op)op, offset, block);
             if (i >= 0)
-                taken_ns[op][i] = clock_now_ns(&clock_system) - start_ns;
+                taken_ns[op][i] = clock_now_ns(&clock_system) - start_ns - DELAY_NS;
         }
     }
     if (fd >= 0)
@@ -72,12 +71,56 @@ int vdisk_measure_floor(const char *device, int64_t ret_floor_ns[VDISK_OPS], str
     if (error < 0)
         return err_set(err, ERR_FAILED, "cannot measure the path of %s: %s", device,
                        strerror(-error));
-    memset(ret_floor_ns, 0, VDISK_OPS * sizeof(*ret_floor_ns));
     for (int op = VDISK_READ; op <= VDISK_FLUSH; op++) {
         qsort(taken_ns[op], ROUNDS, sizeof(int64_t), by_value);
-        ret_floor_ns[op] = taken_ns[op][ROUNDS / FLOOR_PART];
+        int64_t floor_ns = taken_ns[op][ROUNDS / FLOOR_PART];
+        ret_floor_ns[op] = floor_ns > 1 ? floor_ns : 1; // 0 is: not known
     }
     return 0;
+}
+
+// What the daemon was told for a disk that it has already.
+static bool is_known(const char *dir, int64_t ret_floor_ns[VDISK_OPS])
+{
+    static const char *const keys[] = {"\nfloor_read_ns ", "\nfloor_write_ns ",
+                                       "\nfloor_flush_ns "};
+    struct str answer = STR_INIT;
+    struct err none = ERR_INIT;
+    bool known = vdisk_command(dir, "stats", 0, &answer, NULL, &none) == 0;
+
+    for (int op = VDISK_READ; op <= VDISK_FLUSH && known; op++) {
+        const char *line = strstr(answer.buf, keys[op]);
+        ret_floor_ns[op] = line ? strtoll(line + strlen(keys[op]), NULL, 10) : 0;
+        known = ret_floor_ns[op] > 0;
+    }
+    str_release(&answer);
+    return known;
+}
+
+int vdisk_measure_floor(const char *dir, int64_t ret_floor_ns[VDISK_OPS], struct err *err)
+{
+    static const char name[] = "prony-floor";
+    char device[VDISK_DEVICE_MAX];
+    struct err second = ERR_INIT;
+    struct vdisk_spec spec;
+
+    memset(ret_floor_ns, 0, VDISK_OPS * sizeof(*ret_floor_ns));
+    if (is_known(dir, ret_floor_ns))
+        return 0;
+    vdisk_spec_init(&spec);
+    spec.size = SCRATCH_BYTES;
+    spec.delay_ns = DELAY_NS;
+    if (vdisk_add(dir, name, &spec, device, err) < 0)
+        return -1;
+    // What this process waits for a processor is not the path's.
+    struct sched_param first = {.sched_priority = 1}, usual = {0};
+    bool is_first = sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+    int status = time_requests(device, ret_floor_ns, err);
+    if (is_first)
+        (void)sched_setscheduler(0, SCHED_OTHER, &usual);
+    if (vdisk_remove(dir, name, status < 0 ? &second : err) < 0)
+        status = -1;
+    return status;
 }
 
 int vdisk_check_floor(const struct vdisk_spec *spec, const int64_t floor_ns[VDISK_OPS],
