@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/sudo.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/vdisk_call.h"
@@ -83,8 +85,36 @@ static int read_disks(const struct opt_list *list, struct wanted *wanted, struct
     return 0;
 }
 
+// A line of news: serve says them on stdout, up on stderr, for its stdout is the device alone.
+static void say(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(FILE *out, const char *fmt, ...)
+{
+    struct str text = STR_INIT, safe = STR_INIT;
+    va_list args;
+
+    va_start(args, fmt);
+    str_vaddf(&text, fmt, args);
+    va_end(args);
+    text_add_safe(&safe, text.buf);
+    fprintf(out, "%s\n", safe.buf);
+    str_release(&text);
+    str_release(&safe);
+}
+
+static void say_disk(FILE *out, const struct wanted *wanted, char *marks)
+{
+    struct str spec = STR_INIT;
+    char *line;
+
+    vdisk_spec_print(&wanted->spec, &spec);
+    say(out, "disk %s: %s, %s", wanted->name, wanted->device, spec.buf);
+    while ((line = strsep(&marks, "\n")) && *line)
+        say(out, "disk %s: %s", wanted->name, line);
+    str_release(&spec);
+}
+
 // The path is the same for all.
-static int set_floors(const struct call *c, struct wanted *wanted, size_t n)
+static int set_floors(const struct call *c, const struct wanted *wanted, size_t n, FILE *out)
 {
     int64_t floor_ns[VDISK_OPS];
     char text[3][UNITS_MAX];
@@ -92,10 +122,10 @@ static int set_floors(const struct call *c, struct wanted *wanted, size_t n)
     int status = vdisk_measure_floor(c->dir, floor_ns, c->err);
 
     if (status == 0)
-        cmd_print_safe("floor of the path: read %s, write %s, flush %s (subtracted)",
-                       units_format_duration(floor_ns[VDISK_READ], text[0]),
-                       units_format_duration(floor_ns[VDISK_WRITE], text[1]),
-                       units_format_duration(floor_ns[VDISK_FLUSH], text[2]));
+        say(out, "floor of the path: read %s, write %s, flush %s (subtracted)",
+            units_format_duration(floor_ns[VDISK_READ], text[0]),
+            units_format_duration(floor_ns[VDISK_WRITE], text[1]),
+            units_format_duration(floor_ns[VDISK_FLUSH], text[2]));
     for (size_t i = 0; i < n && status == 0; i++) {
         str_clear(&marks);
         status = vdisk_check_floor(&wanted[i].spec, floor_ns, &marks, c->err);
@@ -103,15 +133,8 @@ static int set_floors(const struct call *c, struct wanted *wanted, size_t n)
             err_prefix(c->err, "--disk %s", wanted[i].name);
         else
             status = vdisk_set_floor(c->dir, wanted[i].name, floor_ns, c->err);
-        if (status == 0) {
-            struct str spec = STR_INIT;
-            vdisk_spec_print(&wanted[i].spec, &spec);
-            cmd_print_safe("disk %s: %s, %s", wanted[i].name, wanted[i].device, spec.buf);
-            str_release(&spec);
-            char *rest = marks.buf, *line;
-            while ((line = strsep(&rest, "\n")) && *line)
-                cmd_print_safe("disk %s: %s", wanted[i].name, line);
-        }
+        if (status == 0)
+            say_disk(out, &wanted[i], marks.buf);
     }
     str_release(&marks);
     return status;
@@ -172,12 +195,12 @@ static int start(const struct call *c, struct leftovers *lo)
 }
 
 // Makes the disks, tells them the floor, begins the recording.
-static int bring_up(struct call *c, struct wanted *wanted, size_t n)
+static int bring_up(struct call *c, struct wanted *wanted, size_t n, FILE *out)
 {
     for (size_t i = 0; i < n; i++)
         if (vdisk_add(c->dir, wanted[i].name, &wanted[i].spec, wanted[i].device, c->err) < 0)
             return -1;
-    if (set_floors(c, wanted, n) < 0)
+    if (set_floors(c, wanted, n, out) < 0)
         return -1;
     return c->options->log ? vdisk_record(c, c->options->log) : 0;
 }
@@ -196,7 +219,7 @@ int vdisk_serve(struct call *c)
     cmd_clean_leftovers();
     if (leftovers_open(&lo, c->err) < 0 || start(c, lo) < 0)
         goto out;
-    if (bring_up(c, wanted, n) < 0)
+    if (bring_up(c, wanted, n, stdout) < 0)
         goto out;
     if (vdisk_command(c->dir, "ping", 0, NULL, &pid, c->err) < 0)
         goto out;
@@ -222,10 +245,29 @@ static bool is_served(const char *dir)
     return vdisk_command(dir, "ping", 0, NULL, NULL, &none) == 0;
 }
 
+static bool has_disk(const char *dir, const char *name)
+{
+    struct err none = ERR_INIT;
+    char **names = vdisk_names(dir, &none);
+    bool has = false;
+
+    for (size_t i = 0; names && names[i]; i++) {
+        has |= strcmp(names[i], name) == 0;
+        free(names[i]);
+    }
+    free(names);
+    return has;
+}
+
 // Takes one disk away, the daemon too when it was the last.
 static int take_down(const char *dir, const char *name, struct err *err)
 {
-    int status = vdisk_remove(dir, name, err);
+    char device[VDISK_DEVICE_MAX];
+    // What is not there, or only half, is taken down all the same: so this can undo any `up`.
+    if (!is_served(dir))
+        return vdisk_stop(dir, false, err);
+    int status =
+        has_disk(dir, name) || vdisk_device(dir, name, device) ? vdisk_remove(dir, name, err) : 0;
     char **names = status == 0 ? vdisk_names(dir, err) : NULL;
 
     if (status == 0 && !names)
@@ -238,7 +280,7 @@ static int take_down(const char *dir, const char *name, struct err *err)
     return status;
 }
 
-// The last line is the device of the last disk.
+// All it prints to stdout is the device of each disk.
 int vdisk_up(struct call *c)
 {
     size_t n = c->options->disks.n;
@@ -252,10 +294,10 @@ int vdisk_up(struct call *c)
     is_shared = is_served(c->dir);
     if (!is_shared && vdisk_start(c->dir, c->options->hang_ns, c->err) < 0)
         goto out;
-    status = bring_up(c, wanted, n);
-    if (status == 0)
-        cmd_print_safe("%s", wanted[n - 1].device);
-    else if (!is_shared)
+    status = bring_up(c, wanted, n, stderr);
+    for (size_t i = 0; i < n && status == 0; i++)
+        cmd_print_safe("%s", wanted[i].device);
+    if (status < 0 && !is_shared)
         (void)vdisk_stop(c->dir, false, &second);
     for (size_t i = 0; status < 0 && is_shared && i < n; i++)
         if (wanted[i].device[0])

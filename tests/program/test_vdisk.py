@@ -438,11 +438,12 @@ def test_cycles_leave_nothing(disks, prony, end):
 def test_disks_that_were_brought_up_stay_until_they_are_taken_down(disks, prony):
     home = Disks(prony)
     try:
-        out = prony.good("vdisk", "up", home.dir, "--disk", "data:size=16M").out
-        first = out.splitlines()[-1]
-        assert re.fullmatch(r"/dev/loop\d+", first), out
+        up = prony.good("vdisk", "up", home.dir, "--disk", "data:size=16M")
+        first = up.out.strip()  # nothing else, for scripts
+        assert re.fullmatch(r"/dev/loop\d+", first), up
+        assert "floor of the path" in up.err
         # The second comes to the same daemon, so that one recording has both.
-        second = prony.good("vdisk", "up", home.dir, "--disk", "log:size=16M").out.splitlines()[-1]
+        second = prony.good("vdisk", "up", home.dir, "--disk", "log:size=16M").out.strip()
         assert second != first
         prony.refused("vdisk", "up", home.dir, "--disk", "log:size=16M", says="already")
         prony.good("vdisk", "record", home.dir, prony.dir / "both.log")
@@ -458,6 +459,8 @@ def test_disks_that_were_brought_up_stay_until_they_are_taken_down(disks, prony)
         assert home.stats("log")["flushes"] >= 1
         prony.good("vdisk", "down", home.dir, "log")
         assert len(home.loops()) == 1
+        prony.good("vdisk", "down", home.dir, "log")  # undoing twice is no error
+        prony.good("vdisk", "down", home.dir, "data")
         prony.good("vdisk", "down", home.dir, "data")
         home.assert_gone()
     finally:
