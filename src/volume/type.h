@@ -44,6 +44,7 @@ extern const struct volume_type volume_type_loop;
 extern const struct volume_type volume_type_device;
 extern const struct volume_type volume_type_lvm;
 extern const struct volume_type volume_type_btrfs;
+extern const struct volume_type volume_type_vdisk;
 
 // What a type sees of a volume.
 struct volume {

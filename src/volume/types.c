@@ -2,6 +2,11 @@
 #include "volume/type.h"
 
 const struct volume_type *const volume_types[] = {
-    &volume_type_dir, &volume_type_loop,  &volume_type_device,
-    &volume_type_lvm, &volume_type_btrfs, NULL,
+    &volume_type_dir,
+    &volume_type_loop,
+    &volume_type_device,
+    &volume_type_lvm,
+    &volume_type_btrfs,
+    &volume_type_vdisk,
+    NULL,
 };

@@ -108,6 +108,11 @@ bool vdisk_spec_has_key(const char *name)
     return find_key(name) != NULL;
 }
 
+const char *vdisk_spec_key(size_t index)
+{
+    return index < ARR_LEN(keys) ? keys[index].name : NULL;
+}
+
 static int read_choice(const struct key *key, const char *value, int *ret, struct err *err)
 {
     for (int i = 0; key->words[i]; i++) {

@@ -51,6 +51,9 @@ int vdisk_spec_set(struct vdisk_spec *spec, const char *key, const char *value, 
 // Whether a key is one of these; for callers that have keys of their own.
 bool vdisk_spec_has_key(const char *key);
 
+// The keys in their order, by index from 0; NULL after the last.
+const char *vdisk_spec_key(size_t index);
+
 // Sets what "key=value,..." says, model= first wherever it stands; checks the whole unless running.
 int vdisk_spec_parse(struct vdisk_spec *spec, const char *text, bool running, struct err *err);
 
