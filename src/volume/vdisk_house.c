@@ -12,6 +12,8 @@
 #include "volume/vdisk_media.h"
 
 #define BASE_CHUNK (1u << 20)
+#define HOST_NS    20000  // from a reply to the next request, at least
+#define EARLY_NS   200000 // by so much a reply may come before it is due
 
 void house_init(struct vdisk_house *h)
 {
@@ -164,6 +166,7 @@ void house_set_floor(struct vdisk_disk *disk, const int64_t floor_ns[VDISK_OPS])
     memcpy(disk->floor_ns, floor_ns, sizeof(disk->floor_ns));
     memset(&disk->counters, 0, sizeof(disk->counters));
     vdisk_model_reset(disk->model);
+    disk->last_due_ns = disk->last_done_ns = 0;
     disk->is_timed = true;
 }
 
@@ -200,16 +203,31 @@ int house_admit(struct vdisk_disk *disk, enum vdisk_op op, uint64_t offset, uint
     return 0;
 }
 
+// When a request arrives for the model. Replies leave before the model is done, by what the path
+// takes; where the path is faster than that, the next request would come before its cause was done,
+// and the head of a hard disk would stand just where it is wanted. So when nothing else is under
+// way, it comes after all that was, by what a host takes at least.
+static int64_t model_arrival_ns(const struct vdisk_disk *disk, int64_t arrival_ns)
+{
+    int64_t after_ns = disk->last_done_ns + HOST_NS;
+
+    if (disk->last_done_ns == 0 || arrival_ns + EARLY_NS < disk->last_due_ns)
+        return arrival_ns;
+    return arrival_ns > after_ns ? arrival_ns : after_ns;
+}
+
 int64_t house_due_ns(struct vdisk_disk *disk, enum vdisk_op op, uint64_t offset, uint64_t length,
                      int64_t arrival_ns)
 {
     int64_t due_ns = arrival_ns;
 
     if (disk->is_timed) {
-        due_ns =
-            vdisk_model_done_ns(disk->model, op, (int64_t)offset, (int64_t)length, arrival_ns) -
-            disk->floor_ns[op];
+        int64_t done_ns = vdisk_model_done_ns(disk->model, op, (int64_t)offset, (int64_t)length,
+                                              model_arrival_ns(disk, arrival_ns));
+        due_ns = done_ns - disk->floor_ns[op];
         due_ns = due_ns > arrival_ns ? due_ns : arrival_ns;
+        disk->last_due_ns = due_ns > disk->last_due_ns ? due_ns : disk->last_due_ns;
+        disk->last_done_ns = done_ns > disk->last_done_ns ? done_ns : disk->last_done_ns;
     }
     return disk->spec.stall ? INT64_MAX : due_ns + disk->spec.delay_ns;
 }

@@ -41,6 +41,8 @@ struct vdisk_disk {
     atomic_bool dead;            // its power is cut
     bool is_timed;               // the model counts; not before the floor was measured
     int64_t floor_ns[VDISK_OPS]; // what the path takes by itself
+    int64_t last_due_ns;         // of all requests so far: the last reply,
+    int64_t last_done_ns;        // and when the model was done
     int opens;                   // by the loop device
 };
 

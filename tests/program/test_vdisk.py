@@ -242,7 +242,7 @@ def test_a_stalled_disk_answers_when_the_stall_ends(disks):
         got = []
         reader = threading.Thread(target=lambda: got.append(device.read(0, BLOCK)))
         reader.start()
-        assert wait_until(lambda: vd.stats()["waiting"] == 1, 30)
+        assert wait_until(lambda: vd.stats()["waiting"] >= 1, 30)
         assert other.read(0, BLOCK) == ZERO  # another disk goes on
         assert not got
         vd.set("data", "stall=no")
@@ -260,7 +260,7 @@ def test_a_stalled_disk_can_be_stopped(disks, prony):
     reader.wait(30)
     stuck = subprocess.Popen(["dd", f"if={vd.device('data')}", "of=/dev/null", "bs=4k", "count=1",
                               "iflag=direct"], stderr=subprocess.DEVNULL, env=prony.environment())
-    assert wait_until(lambda: vd.stats()["waiting"] == 1, 30)
+    assert wait_until(lambda: vd.stats()["waiting"] >= 1, 30)
     vd.run.interrupt()
     result = vd.run.wait(60)
     assert result.status == 0, result
@@ -369,7 +369,7 @@ def test_a_killed_daemon_leaves_nothing_hanging(disks):
 
 
 def test_a_hung_daemon_is_ended_by_its_guard(disks, prony):
-    vd = disks("data:size=8M", options=("--hang", "2s"))
+    vd = disks("data:size=8M", options=("--hang", "5s"))
     stats = vd.stats()
     assert wait_until(lambda: vd.stats()["guard_armed"] == "yes", 10)
     os.kill(stats["pid"], signal.SIGSTOP)

@@ -492,7 +492,34 @@ static void what_the_path_takes_is_subtracted(void **state)
     // The channel is busy for all of its time, so the next one ends 400 us later, not 330.
     assert_int_equal(house_due_ns(disk, VDISK_READ, 65536, 512, 0), 730000);
     assert_int_equal(house_due_ns(disk, VDISK_FLUSH, 0, 0, 10000000), 11940000);
+    // With nothing else under way the next one comes after what was done, if only by a little.
+    assert_int_equal(house_due_ns(disk, VDISK_FLUSH, 0, 0, 11940000), 12000000 + 20000 + 1940000);
     house_release(&h);
+}
+
+// The path is measured once and faster later, so replies come too early: no head start for that.
+static void a_log_on_a_hard_disk_gets_no_more_than_a_flush_a_turn(void **state)
+{
+    static const int64_t floors_ns[] = {1, 100000, 2000000, 7000000};
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(floors_ns); i++) {
+        struct vdisk_house h;
+        int64_t floor_ns[VDISK_OPS] = {floors_ns[i], floors_ns[i], floors_ns[i]};
+        int64_t now_ns = 0;
+        int n = 200;
+        house_init(&h);
+        struct vdisk_disk *disk = add(&h, "a", "size=64M,model=hdd-7200");
+        house_set_floor(disk, floor_ns);
+        for (int k = 0; k < n; k++) { // a path that takes nothing
+            now_ns = house_due_ns(disk, VDISK_WRITE, (uint64_t)k * 8192, 8192, now_ns);
+            now_ns = house_due_ns(disk, VDISK_FLUSH, 0, 0, now_ns);
+        }
+        double per_s = n * 1e9 / (double)now_ns;
+        if (per_s < 115 || per_s > 125)
+            fail_msg("%g flushes a second with a floor of %lld ns", per_s, (long long)floors_ns[i]);
+        house_release(&h);
+    }
 }
 
 static void specs_round_trip_and_wrong_ones_are_named(void **state)
@@ -564,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_lying_disk_loses_what_it_said_was_flushed),
         cmocka_unit_test(requests_are_refused_as_the_faults_say),
         cmocka_unit_test(what_the_path_takes_is_subtracted),
+        cmocka_unit_test(a_log_on_a_hard_disk_gets_no_more_than_a_flush_a_turn),
         cmocka_unit_test(specs_round_trip_and_wrong_ones_are_named),
     };
 

@@ -1,6 +1,7 @@
 """Virtual disks served by `prony vdisk`, and requests to them past the page cache."""
 import ctypes
 import fcntl
+import functools
 import json
 import mmap
 import os
@@ -13,16 +14,28 @@ from harness.place import run_quietly, wait_until
 
 BLOCK = 4096
 BLKDISCARD = 0x1277
+LOOP_CTL_GET_FREE = 0x4C82
 MIB = 1 << 20
 
 
+@functools.cache
 def missing():
-    """Why there can be no virtual disks here, or None."""
+    """Why there can be no virtual disks here, or None. Devices may be there and forbidden."""
     if os.geteuid() != 0:
         return "needs root"
-    for path in ("/dev/fuse", "/dev/loop-control"):
-        if not os.access(path, os.R_OK | os.W_OK):
-            return f"needs {path}"
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+        control = os.open("/dev/loop-control", os.O_RDWR)
+        try:
+            number = fcntl.ioctl(control, LOOP_CTL_GET_FREE)
+        finally:
+            os.close(control)
+        os.close(os.open(f"/dev/loop{number}", os.O_RDWR))
+    except OSError as error:
+        return f"needs FUSE and loop devices: {error}"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True,
+                      check=False).returncode != 0:
+        return "needs the right to mount"
     return None
 
 
