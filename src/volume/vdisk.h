@@ -35,7 +35,7 @@ int vdisk_add(const char *dir, const char *name, const struct vdisk_spec *spec, 
 
 // What the path from the loop device to the daemon and back takes by itself: measured on a small
 // disk of its own whose requests take 1 ms, for to be woken after a wait is a part of the path. Of
-// single requests of 4 KiB it is what a fifth of them keep. A daemon that has timed disks knows it
+// single requests of 4 KiB it is what a tenth of them keep. A daemon that has timed disks knows it
 // already. Half a second.
 int vdisk_measure_floor(const char *dir, int64_t ret_floor_ns[VDISK_OPS], struct err *err);
 
