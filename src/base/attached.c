@@ -3,9 +3,14 @@
 #include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -137,7 +142,25 @@ static char *find_on_file(const char *file)
     return found;
 }
 
-int attached_detach(const char *file, int64_t deadline_ns, int64_t retry_ns, struct err *err)
+// Between a look and the command that follows the device may have let go and be another's. While it
+// is open here it cannot, so it is looked at once more.
+static int detach(const char *device, const char *file, struct err *err)
+{
+    int fd = open(device, O_RDONLY | O_CLOEXEC);
+    int rc = 0;
+
+    if (fd < 0)
+        return errno == ENXIO || errno == ENOENT
+                   ? 0
+                   : err_set(err, ERR_FAILED, "%s: %s", device, strerror(errno));
+    if (is_on_file(device + strlen("/dev/"), file) && ioctl(fd, LOOP_CLR_FD, 0) < 0 &&
+        errno != ENXIO)
+        rc = err_set(err, ERR_FAILED, "%s: %s", device, strerror(errno));
+    close(fd);
+    return rc;
+}
+
+int attached_detach(const char *file, int64_t retry_ns, struct err *err)
 {
     int64_t until_ns = clock_now_ns(&clock_system) + retry_ns;
     struct err why = ERR_INIT;
@@ -145,8 +168,7 @@ int attached_detach(const char *file, int64_t deadline_ns, int64_t retry_ns, str
 
     // A device that somebody has open says yes and lets go later.
     while ((device = find_on_file(file))) {
-        char *argv[] = {"losetup", "--detach", device, NULL};
-        int rc = run(argv, deadline_ns, &why);
+        int rc = detach(device, file, &why);
         bool late = clock_now_ns(&clock_system) >= until_ns;
         if (late && rc == 0)
             err_set(err, ERR_FAILED, "%s is still in use", device);

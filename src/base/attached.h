@@ -17,4 +17,4 @@ int attached_unmount(const char *dir, int64_t deadline_ns, int64_t retry_ns, str
 
 // Detaches the loop devices whose file this is (absolute, without symbolic links); none is success.
 // Waits for as long as retry_ns until they let go.
-int attached_detach(const char *file, int64_t deadline_ns, int64_t retry_ns, struct err *err);
+int attached_detach(const char *file, int64_t retry_ns, struct err *err);

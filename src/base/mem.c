@@ -43,7 +43,11 @@ char *mem_strdup(const char *text)
 
 char *mem_strndup(const char *text, size_t n)
 {
-    return mem_check(strndup(text, n));
+    size_t len = strnlen(text, n);
+    char *copy = mem_check(malloc(len + 1));
+
+    copy[len] = '\0';
+    return memcpy(copy, text, len);
 }
 
 char *mem_printf(const char *fmt, ...)

@@ -564,7 +564,7 @@ int registry_undo(const struct registry *registry, size_t index, const struct un
     case LEFTOVER_MOUNT:
         return attached_unmount(item->words[0], limits->command_ns, limits->retry_ns, err);
     case LEFTOVER_LOOP:
-        return attached_detach(item->words[0], limits->command_ns, limits->retry_ns, err);
+        return attached_detach(item->words[0], limits->retry_ns, err);
     case LEFTOVER_NOTE:
         return 0;
     }

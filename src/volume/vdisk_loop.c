@@ -117,8 +117,11 @@ static int detach_number(int number, const char *path, struct err *err)
         return -1;
     }
     str_release(&point);
+    // While it is open nobody can give the number to another file, so that is looked at again.
     int fd = open(device, O_RDONLY | O_CLOEXEC);
-    int status = fd < 0 || ioctl(fd, LOOP_CLR_FD, 0) < 0 ? -errno : 0;
+    int status = fd < 0 ? -errno : 0;
+    if (fd >= 0 && vdisk_loop_of(path) == number && ioctl(fd, LOOP_CLR_FD, 0) < 0)
+        status = -errno;
     if (fd >= 0)
         close(fd);
     if (status < 0 && status != -ENXIO)
