@@ -2,19 +2,38 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/sudo.h"
 
+// ret_made: the file was not there before, so it is ours.
+static int open_or_make(const char *path, bool *ret_made)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+
+    *ret_made = fd >= 0;
+    return fd < 0 && errno == EEXIST ? open(path, flags) : fd;
+}
+
+// Locked as long as it is open: two disks in one file, of any daemons, would ruin it.
 static int media_file(const char *path, int64_t size, struct err *err)
 {
     struct stat st;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool made;
+    int fd = open_or_make(path, &made);
 
-    if (fd < 0 || fstat(fd, &st) < 0) {
+    if (fd < 0) {
+        err_set(err, ERR_USAGE, "cannot open the media %s: %s", path, strerror(errno));
+    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        err_set(err, ERR_USAGE, "the media %s cannot be locked: %s", path,
+                errno == EWOULDBLOCK ? "it is in use by another disk" : strerror(errno));
+    } else if (fstat(fd, &st) < 0) {
         err_set(err, ERR_USAGE, "cannot open the media %s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
         err_set(err, ERR_USAGE, "the media %s is no regular file", path);
@@ -22,7 +41,8 @@ static int media_file(const char *path, int64_t size, struct err *err)
         err_set(err, ERR_USAGE, "the media %s has another size than the disk: %lld bytes", path,
                 (long long)st.st_size);
     } else {
-        sudo_give(fd);
+        if (made)
+            sudo_give(fd);
         return fd;
     }
     if (fd >= 0)

@@ -7,8 +7,9 @@
 #include "base/err.h"
 #include "volume/vdisk_cache.h"
 
-// path NULL: memory. A file that is not there is made (mode 0600); one of this size is taken as it
-// is; any other is refused. Returns a descriptor, or -1 with err.
+// path NULL: memory. A file that is not there is made (mode 0600, the user of sudo owns it); one of
+// this size is taken as it is; any other is refused, and one that another disk has open: it is
+// locked (flock) until the descriptor is closed. Returns a descriptor, or -1 with err.
 int vdisk_media_open(const char *path, int64_t size, struct err *err);
 
 // The calls for vdisk_cache. fd must stay where it is.

@@ -106,6 +106,21 @@ def test_contents_in_a_file_stay(disks, prony):
     assert media.read_bytes()[:BLOCK] == A
 
 
+def test_a_file_with_contents_has_one_disk_and_keeps_its_owner(disks, prony):
+    there, new = prony.dir / "there.img", prony.dir / "new.img"
+    there.write_bytes(A)
+    os.truncate(there, 8 * MIB)
+    vd = disks("other:size=8M", f"data:size=8M,media={there}", f"new:size=8M,media={new}",
+               env={"SUDO_UID": "65534", "SUDO_GID": "65534"})
+    assert there.stat().st_uid == 0  # prony did not make it
+    assert new.stat().st_uid == 65534
+    for home in (vd.dir, prony.dir / "second"):  # the same daemon, another one
+        prony.refused("vdisk", "up", home, "--disk", f"again:size=8M,media={there}",
+                      says="in use by another disk")
+    vd.stop()
+    assert there.read_bytes()[:BLOCK] == A
+
+
 # ---- the cut
 
 CUTS = {

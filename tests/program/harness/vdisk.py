@@ -76,16 +76,18 @@ class Device:
 class Disks:
     """One `prony vdisk serve`."""
 
-    def __init__(self, prony, *disks, options=(), name="vd"):
+    def __init__(self, prony, *disks, options=(), name="vd", env=None):
         self.prony = prony
         self.dir = prony.dir / name
         self.args = [arg for disk in disks for arg in ("--disk", disk)]
         self.options = options
+        self.env = env
         self.run = None
         self.mounts = []
 
     def start(self):
-        self.run = self.prony.start("vdisk", "serve", self.dir, *self.args, *self.options)
+        self.run = self.prony.start("vdisk", "serve", self.dir, *self.args, *self.options,
+                                    env=self.env)
         self.run.seen("ready:", 60)
         return self
 
