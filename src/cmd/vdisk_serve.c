@@ -10,6 +10,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "base/arr.h"
 #include "base/clock.h"
 #include "base/leftovers.h"
 #include "base/mem.h"
@@ -174,7 +175,20 @@ static int wait_for_end(const struct call *c, int pid, volatile sig_atomic_t *si
     return err_set(c->err, ERR_FAILED, "the daemon has died; whoever uses its disks gets errors");
 }
 
-static int start(const struct call *c, struct leftovers *lo)
+// What a command made so far, listed so that it can be undone.
+struct made {
+    struct leftovers *lo;
+    int *ids;
+    size_t n_ids, cap_ids;
+};
+
+static int note(struct made *made, int id)
+{
+    *ARR_PUSH(made->ids, made->n_ids, made->cap_ids) = id;
+    return id < 0 ? -1 : 0;
+}
+
+static int start(const struct call *c, struct made *made)
 {
     char **stop = vdisk_stop_argv(c->dir);
     int status = vdisk_check_here(c->err);
@@ -185,64 +199,13 @@ static int start(const struct call *c, struct leftovers *lo)
                      ? 0
                      : err_set(c->err, ERR_USAGE, "%s must be an empty directory, or not there: %s",
                                c->args[1], strerror(errno));
-    if (status == 0 &&
-        (leftovers_add_tree(lo, c->dir, c->err) < 0 || leftovers_add_command(lo, stop, c->err) < 0))
+    if (status == 0 && (note(made, leftovers_add_tree(made->lo, c->dir, c->err)) < 0 ||
+                        note(made, leftovers_add_command(made->lo, stop, c->err)) < 0))
         status = -1;
     if (status == 0)
         status = vdisk_start(c->dir, c->options->hang_ns, c->err);
     vdisk_argv_free(stop);
     return status;
-}
-
-// Makes the disks, tells them the floor, begins the recording.
-static int bring_up(struct call *c, struct wanted *wanted, size_t n, FILE *out)
-{
-    for (size_t i = 0; i < n; i++)
-        if (vdisk_add(c->dir, wanted[i].name, &wanted[i].spec, wanted[i].device, c->err) < 0)
-            return -1;
-    if (set_floors(c, wanted, n, out) < 0)
-        return -1;
-    return c->options->log ? vdisk_record(c, c->options->log) : 0;
-}
-
-int vdisk_serve(struct call *c)
-{
-    size_t n = c->options->disks.n;
-    struct wanted *wanted = mem_calloc(n + 1, sizeof(*wanted));
-    volatile sig_atomic_t *signals = cmd_catch_signals();
-    struct leftovers *lo = NULL;
-    struct str report = STR_INIT;
-    int pid = 0, status = -1;
-
-    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
-        goto out;
-    cmd_clean_leftovers();
-    if (leftovers_open(&lo, c->err) < 0 || start(c, lo) < 0)
-        goto out;
-    if (bring_up(c, wanted, n, stdout) < 0)
-        goto out;
-    if (vdisk_command(c->dir, "ping", 0, NULL, &pid, c->err) < 0)
-        goto out;
-    cmd_print_safe("ready: prony vdisk stop %s, or Ctrl-C, ends it", c->args[1]);
-    status = cmd_finish_output(0);
-    if (status == 0)
-        status = wait_for_end(c, pid, signals);
-out:
-    leftovers_close(lo, &report);
-    if (report.len)
-        fputs(report.buf, stderr);
-    if (report.len && status == 0)
-        status = err_set(c->err, ERR_FAILED, "not everything could be undone");
-    str_release(&report);
-    wanted_free(wanted, n);
-    return status;
-}
-
-static bool is_served(const char *dir)
-{
-    struct err none = ERR_INIT;
-
-    return vdisk_command(dir, "ping", 0, NULL, NULL, &none) == 0;
 }
 
 static bool has_disk(const char *dir, const char *name)
@@ -257,6 +220,88 @@ static bool has_disk(const char *dir, const char *name)
     }
     free(names);
     return has;
+}
+
+// Lists a disk that is about to be made in a daemon of others.
+static int note_disk(const struct call *c, struct made *made, const char *name)
+{
+    if (has_disk(c->dir, name))
+        return err_set(c->err, ERR_USAGE, "there is a disk %s already", name);
+    char **stop = vdisk_stop_argv(c->dir);
+    char *down[] = {stop[0], stop[1], (char *)"down", stop[3], (char *)name, NULL};
+    int status = note(made, leftovers_add_command(made->lo, down, c->err));
+    vdisk_argv_free(stop);
+    return status;
+}
+
+// Makes the disks, tells them the floor, begins the recording. is_shared: the daemon was there
+// before, so what is undone is each disk.
+static int bring_up(struct call *c, struct wanted *wanted, size_t n, struct made *made,
+                    bool is_shared, FILE *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_shared && note_disk(c, made, wanted[i].name) < 0)
+            return -1;
+        if (vdisk_add(c->dir, wanted[i].name, &wanted[i].spec, wanted[i].device, c->err) == 0)
+            continue;
+        if (is_shared && c->err->kind == ERR_USAGE) // refused: one of that name is another's
+            leftovers_drop(made->lo, made->ids[made->n_ids - 1]);
+        return -1;
+    }
+    if (is_shared && note_disk(c, made, VDISK_FLOOR_NAME) < 0)
+        return -1;
+    if (set_floors(c, wanted, n, out) < 0)
+        return -1;
+    return c->options->log ? vdisk_record(c, c->options->log) : 0;
+}
+
+// Undoes what is listed. Returns the status to end with.
+static int undo(struct call *c, struct made *made, int status)
+{
+    struct str report = STR_INIT;
+
+    leftovers_close(made->lo, &report);
+    if (report.len)
+        fputs(report.buf, stderr);
+    if (report.len && status == 0)
+        status = err_set(c->err, ERR_FAILED, "not everything could be undone");
+    str_release(&report);
+    free(made->ids);
+    return status;
+}
+
+int vdisk_serve(struct call *c)
+{
+    size_t n = c->options->disks.n;
+    struct wanted *wanted = mem_calloc(n + 1, sizeof(*wanted));
+    volatile sig_atomic_t *signals = cmd_catch_signals();
+    struct made made = {0};
+    int pid = 0, status = -1;
+
+    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
+        goto out;
+    cmd_clean_leftovers();
+    if (leftovers_open(&made.lo, c->err) < 0 || start(c, &made) < 0)
+        goto out;
+    if (bring_up(c, wanted, n, &made, false, stdout) < 0)
+        goto out;
+    if (vdisk_command(c->dir, "ping", 0, NULL, &pid, c->err) < 0)
+        goto out;
+    cmd_print_safe("ready: prony vdisk stop %s, or Ctrl-C, ends it", c->args[1]);
+    status = cmd_finish_output(0);
+    if (status == 0)
+        status = wait_for_end(c, pid, signals);
+out:
+    status = undo(c, &made, status);
+    wanted_free(wanted, n);
+    return status;
+}
+
+static bool is_served(const char *dir)
+{
+    struct err none = ERR_INIT;
+
+    return vdisk_command(dir, "ping", 0, NULL, NULL, &none) == 0;
 }
 
 // Takes one disk away, the daemon too when it was the last.
@@ -280,29 +325,36 @@ static int take_down(const char *dir, const char *name, struct err *err)
     return status;
 }
 
-// All it prints to stdout is the device of each disk.
+// All it prints to stdout is the device of each disk. What it made stays once all is made.
 int vdisk_up(struct call *c)
 {
     size_t n = c->options->disks.n;
     struct wanted *wanted = mem_calloc(n + 1, sizeof(*wanted));
-    struct err second = ERR_INIT;
+    volatile sig_atomic_t *signals = cmd_catch_signals();
+    struct made made = {0};
     bool is_shared = false;
     int status = -1;
 
     if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
         goto out;
+    cmd_clean_leftovers();
     is_shared = is_served(c->dir);
-    if (!is_shared && vdisk_start(c->dir, c->options->hang_ns, c->err) < 0)
-        goto out;
-    status = bring_up(c, wanted, n, stderr);
+    status = leftovers_open(&made.lo, c->err);
+    if (status == 0 && !is_shared)
+        status = start(c, &made);
+    if (status == 0 && *signals == 0)
+        status = bring_up(c, wanted, n, &made, is_shared, stderr);
+    if (*signals) {
+        if (status == 0 && is_shared && c->options->log) // what is recorded cannot be taken down
+            (void)vdisk_command(c->dir, "record-end", 0, NULL, NULL, c->err);
+        status = err_set(c->err, ERR_FAILED, "interrupted");
+    }
+    for (size_t i = 0; i < made.n_ids && status == 0; i++)
+        leftovers_drop(made.lo, made.ids[i]);
     for (size_t i = 0; i < n && status == 0; i++)
         cmd_print_safe("%s", wanted[i].device);
-    if (status < 0 && !is_shared)
-        (void)vdisk_stop(c->dir, false, &second);
-    for (size_t i = 0; status < 0 && is_shared && i < n; i++)
-        if (wanted[i].device[0])
-            (void)take_down(c->dir, wanted[i].name, &second);
 out:
+    status = undo(c, &made, status);
     wanted_free(wanted, n);
     return status;
 }

@@ -37,6 +37,7 @@ int vdisk_add(const char *dir, const char *name, const struct vdisk_spec *spec, 
 // disk of its own whose requests take 1 ms, for to be woken after a wait is a part of the path. Of
 // single requests of 4 KiB it is what a tenth of them keep. A daemon that has timed disks knows it
 // already. Half a second.
+#define VDISK_FLOOR_NAME "prony-floor" // of that disk
 int vdisk_measure_floor(const char *dir, int64_t ret_floor_ns[VDISK_OPS], struct err *err);
 
 // Whether a model can be told from its path: every claim that is not 0 should be 5 times the floor.

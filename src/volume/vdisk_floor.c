@@ -99,7 +99,7 @@ static bool is_known(const char *dir, int64_t ret_floor_ns[VDISK_OPS])
 
 int vdisk_measure_floor(const char *dir, int64_t ret_floor_ns[VDISK_OPS], struct err *err)
 {
-    static const char name[] = "prony-floor";
+    static const char name[] = VDISK_FLOOR_NAME;
     char device[VDISK_DEVICE_MAX];
     struct err second = ERR_INIT;
     struct vdisk_spec spec;
