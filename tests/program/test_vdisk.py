@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import threading
 import time
@@ -286,10 +287,13 @@ def test_a_stalled_disk_can_be_stopped(disks, prony):
 # ---- speed: only lower bounds and ratios with much room
 
 def seconds_of(requests):
-    start = time.monotonic()
+    """Of each. One that was held up is one of many, so compare medians."""
+    times = []
     for request in requests:
+        start = time.monotonic()
         request()
-    return time.monotonic() - start
+        times.append(time.monotonic() - start)
+    return times
 
 
 def test_a_hard_disk_takes_its_turns(disks):
@@ -302,9 +306,9 @@ def test_a_hard_disk_takes_its_turns(disks):
         # A log: each appended block has just been passed by the head. 120 turns a second.
         log_s = seconds_of([lambda i=i: (slow.write(i * BLOCK, A), slow.flush())
                             for i in range(40)])
-    assert slow_s > 40 * 0.008, slow_s  # 9 to 13 ms each
-    assert slow_s > 2 * fast_s, (slow_s, fast_s)
-    assert log_s > 38 * 0.0083, log_s
+    assert sum(slow_s) > 40 * 0.008, slow_s  # 9 to 13 ms each
+    assert statistics.median(slow_s) > 2 * statistics.median(fast_s), (slow_s, fast_s)
+    assert sum(log_s) > 38 * 0.0083, log_s
     vd.stop()
 
 
@@ -325,7 +329,8 @@ def test_channels_work_side_by_side(disks):
                 thread.join()
             return time.monotonic() - start
 
-    one_s, four_s = seconds("one"), seconds("four")
+    one_s = seconds("one")
+    four_s = min(seconds("four") for _ in range(3))  # one that was held up does not count
     assert one_s > 24 * 0.025 * 0.9, one_s
     assert four_s > 6 * 0.025 * 0.9, four_s
     assert four_s < 0.75 * one_s, (four_s, one_s)  # 0.25 where nothing else runs
@@ -355,7 +360,7 @@ def daemon_of(vd):
 
 
 @needs_mkfs
-def test_a_killed_daemon_leaves_nothing_hanging(disks):
+def test_a_killed_daemon_leaves_nothing_hanging(disks, prony):
     vd = disks("data:size=64M")
     vd.mkfs("data")
     point = vd.mount("data")
@@ -380,6 +385,8 @@ def test_a_killed_daemon_leaves_nothing_hanging(disks):
     result = vd.run.wait(90)
     assert result.status == 1, result
     assert "the daemon has died" in result.err
+    # Where serve gave up because it was mounted for longer than it tries.
+    prony.good("vdisk", "stop", vd.dir)
     vd.assert_gone()
 
 
@@ -487,6 +494,38 @@ def test_disks_that_were_brought_up_stay_until_they_are_taken_down(disks, prony)
     finally:
         if home.dir.exists():
             prony.run("vdisk", "stop", "--abort", home.dir)
+
+
+def ends_early(prony, home, number):
+    """Whether `up` was still at work when the signal came; else its disk is taken down again."""
+    run = prony.start("vdisk", "up", home.dir, "--disk", "data:size=8M")
+    assert wait_until(home.dir.exists, 60), run.peek()
+    run.signal(number)
+    result = run.wait(60)
+    if result.status == 0:
+        prony.good("vdisk", "stop", home.dir)
+        return False
+    assert result.status == (-number if number == signal.SIGKILL else 1), result
+    if number != signal.SIGKILL:
+        assert result.err.endswith("prony: interrupted\n"), result
+    return True
+
+
+@pytest.mark.parametrize("number", sanitized([signal.SIGINT, signal.SIGKILL], [signal.SIGINT]))
+def test_an_up_that_ends_early_leaves_nothing(disks, prony, number):
+    home = Disks(prony)
+    assert any(ends_early(prony, home, number) for _ in range(5))
+    home.assert_gone()
+
+
+def test_an_up_that_fails_takes_down_only_its_own_disks(disks, prony):
+    vd = disks("data:size=8M")
+    for last, says in (("third:size=8M,flush=1ns", "near-floor=yes"), ("data:size=8M", "already")):
+        result = prony.run("vdisk", "up", vd.dir, "--disk", "second:size=8M", "--disk", last)
+        assert result.status == 2 and says in result.err and result.out == "", result
+        assert [disk["name"] for disk in vd.stats()["disks"]] == ["data"]
+        assert len(vd.loops()) == 1
+    vd.stop()
 
 
 # ---- wrong set-ups, which need no disks
