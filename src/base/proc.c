@@ -266,6 +266,12 @@ static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
 
 int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, struct err *err)
 {
+    return proc_run_as(argv, deadline_ns, &(struct proc_as){0}, ret, err);
+}
+
+int proc_run_as(char *const *argv, int64_t deadline_ns, const struct proc_as *as,
+                struct proc_result *ret, struct err *err)
+{
     int out[2] = {-1, -1};
     int errors[2] = {-1, -1};
     int status = -1;
@@ -276,7 +282,7 @@ int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, st
         err_set(err, ERR_FAILED, "cannot start %s: %s", argv[0], strerror(errno));
         goto done;
     }
-    struct launch launch = {argv, out[1], errors[1], true, {0}};
+    struct launch launch = {argv, out[1], errors[1], true, *as};
     int64_t until_ns =
         clock_now_ns(&clock_system) + (deadline_ns ? deadline_ns : DEADLINE_STANDARD_NS);
     pid_t pid = launch_program(&launch, err);

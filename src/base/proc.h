@@ -25,6 +25,10 @@ struct proc_result {
 // time allowed from now; 0 means 60 s. Descendants that outlive argv[0] are not waited for. The
 // caller releases the result either way.
 int proc_run(char *const *argv, int64_t deadline_ns, struct proc_result *ret, struct err *err);
+// The same with a differing child, as of proc_start_as.
+struct proc_as;
+int proc_run_as(char *const *argv, int64_t deadline_ns, const struct proc_as *as,
+                struct proc_result *ret, struct err *err);
 void proc_result_release(struct proc_result *result);
 
 // Starts a long-lived child with stdout and stderr appended to log_path (NULL: /dev/null), made

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -114,13 +115,33 @@ static int64_t deadline_of(const struct plan_step *step)
     return step->deadline_ns ? step->deadline_ns : PLAN_DEADLINE_NS;
 }
 
+struct listed_child {
+    struct leftovers *leftovers;
+    int id;
+};
+
+static int list_child(void *arg, pid_t pid, struct err *err)
+{
+    struct listed_child *child = arg;
+
+    child->id = leftovers_add_process_signal(child->leftovers, pid, SIGKILL, err);
+    return child->id < 0 ? -1 : 0;
+}
+
+// While it runs it is the last thing listed. If prony is killed, its end is so waited for before
+// what it makes is looked for: one that was in the kernel (mount) is not gone at once.
 static int run_command(struct plan_of_volume *plan, size_t index, char *const *argv,
-                       struct err *err)
+                       struct leftovers *leftovers, struct err *err)
 {
     const struct plan_step *step = &plan->steps[index];
+    struct listed_child child = {leftovers, 0};
+    struct proc_as as = {.enter = list_child, .arg = &child};
     struct proc_result result;
-    int rc = proc_run(argv, deadline_of(step), &result, err);
+    int rc = proc_run_as(argv, deadline_of(step), &as, &result, err);
 
+    // One that is stuck in the kernel behind its deadline stays listed.
+    if (child.id > 0 && !(rc == 0 && result.status == 124))
+        leftovers_drop(leftovers, child.id);
     if (rc == 0 && result.status != 0)
         rc = fail(plan, index, argv, &result, err);
     if (rc == 0 && step->variable) {
@@ -176,7 +197,7 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     plan->leftovers[index] = id;
     char **argv = resolve(plan, step->argv);
     int rc = step->started ? run_process(plan, index, argv, wish->leftovers, err)
-                           : run_command(plan, index, argv, err);
+                           : run_command(plan, index, argv, wish->leftovers, err);
     free(argv);
     if (rc < 0 && step->exclusive) {
         leftovers_drop(wish->leftovers, id);

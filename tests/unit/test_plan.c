@@ -184,6 +184,22 @@ static void a_step_that_fails_is_undone_with_those_before_it(void **state)
     assert_log(s, "a;-a;");
 }
 
+// Else the guard would look for what a killed command makes while it is still being made.
+static void a_command_is_listed_while_it_runs(void **state)
+{
+    struct scene *s = *state;
+    char *script =
+        mem_printf("grep -hc \"^+ process $$ [0-9]* 9$\" %s/prony/* >>%s", s->dir, s->log);
+    char *after = mem_printf("grep -hc '^+ process' %s/prony/* >>%s", s->dir, s->log);
+
+    plan_command(&s->plan, "sh", "-c", script, NULL);
+    plan_command(&s->plan, "sh", "-c", after, NULL); // itself alone
+    assert_int_equal(run(s, NULL), 0);
+    assert_log(s, "1\n1\n");
+    free(script);
+    free(after);
+}
+
 static void what_was_anothers_is_not_undone(void **state)
 {
     struct scene *s = *state;
@@ -394,6 +410,7 @@ int main(void)
         IN_SCENE(steps_run_in_order_and_are_undone_in_reverse),
         IN_SCENE(the_registry_alone_undoes_them_too),
         IN_SCENE(a_step_that_fails_is_undone_with_those_before_it),
+        IN_SCENE(a_command_is_listed_while_it_runs),
         IN_SCENE(what_was_anothers_is_not_undone),
         IN_SCENE(a_variable_stands_for_what_its_step_printed),
         IN_SCENE(a_signal_ends_it_between_two_steps),
