@@ -35,6 +35,7 @@ struct plan_step {
     char **undo_words;   // the path or the command; ends with NULL; NULL for PROCESS and NOTHING
     bool destroys;       // what was there before is lost
     bool exclusive;      // when the command fails the thing was another's: it is not undone
+    bool tidies;         // a killed command has a guard that undoes what it began: let that work
     int64_t deadline_ns; // 0: PLAN_DEADLINE_NS
 };
 #define PLAN_DEADLINE_NS (120 * 1000000000LL)

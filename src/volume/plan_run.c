@@ -117,6 +117,7 @@ static int64_t deadline_of(const struct plan_step *step)
 
 struct listed_child {
     struct leftovers *leftovers;
+    int signal_number; // SIGKILL takes all descendants along
     int id;
 };
 
@@ -124,7 +125,7 @@ static int list_child(void *arg, pid_t pid, struct err *err)
 {
     struct listed_child *child = arg;
 
-    child->id = leftovers_add_process_signal(child->leftovers, pid, SIGKILL, err);
+    child->id = leftovers_add_process_signal(child->leftovers, pid, child->signal_number, err);
     return child->id < 0 ? -1 : 0;
 }
 
@@ -134,7 +135,7 @@ static int run_command(struct plan_of_volume *plan, size_t index, char *const *a
                        struct leftovers *leftovers, struct err *err)
 {
     const struct plan_step *step = &plan->steps[index];
-    struct listed_child child = {leftovers, 0};
+    struct listed_child child = {leftovers, step->tidies ? SIGTERM : SIGKILL, 0};
     struct proc_as as = {.enter = list_child, .arg = &child};
     struct proc_result result;
     int rc = proc_run_as(argv, deadline_of(step), &as, &result, err);

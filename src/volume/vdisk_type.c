@@ -100,6 +100,7 @@ static int plan_vdisk(const struct volume *volume, struct plan_of_volume *plan, 
     struct plan_step *step =
         plan_command(plan, stop[0], "vdisk", "up", house, "--disk", disk, NULL);
     step->variable = mem_strdup("VDISK");
+    step->tidies = true;
     plan_undo(step, PLAN_COMMAND, stop[0], "vdisk", "down", house, volume->name, NULL);
     if (block_plan(plan, volume, "$VDISK", err) < 0)
         goto out;
