@@ -460,7 +460,9 @@ def test_cycles_leave_nothing(disks, prony, end):
             result = vd.run.wait(60)
             assert result.status == (-signal.SIGKILL if end == "kill" else 0), result
             vd.assert_gone()
-        assert wait_until(lambda: not list((prony.place.runtime / "prony").glob("*")), 30)
+        registries = prony.place.runtime / "prony"
+        assert wait_until(lambda: not list(registries.glob("*")), 30), \
+            [path.read_text(encoding="utf-8") for path in registries.glob("*") if path.is_file()]
 
 
 def test_disks_that_were_brought_up_stay_until_they_are_taken_down(disks, prony):
