@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -314,13 +315,29 @@ pid_t proc_start(char *const *argv, const char *log_path, bool die_with_parent, 
     return proc_start_as(argv, log_path, die_with_parent, &(struct proc_as){0}, err);
 }
 
+// The directory may be another user's, who may have put a link or a pipe there.
+static int open_log(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+        close(fd);
+        errno = EINVAL;
+        return -1;
+    }
+    return fd;
+}
+
 pid_t proc_start_as(char *const *argv, const char *log_path, bool die_with_parent,
                     const struct proc_as *as, struct err *err)
 {
     const char *path = log_path ? log_path : "/dev/null";
 
-    assert(argv && argv[0]);
-    int fd = fd_above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+    assert(argv && argv[0] && as->log_fd >= 0 && !(log_path && as->log_fd));
+    int fd = fd_above_standard(as->log_fd ? fcntl(as->log_fd, F_DUPFD_CLOEXEC, 3)
+                               : log_path ? open_log(path)
+                                          : open(path, O_WRONLY | O_CLOEXEC));
     if (fd < 0)
         return err_set(err, ERR_FAILED, "cannot write the log %s of %s: %s", path, argv[0],
                        strerror(errno));

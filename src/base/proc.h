@@ -43,6 +43,7 @@ struct proc_as {
     gid_t gid;
     const char *dir;  // working directory; NULL: prony's
     char *const *env; // its whole environment, NAME=VALUE, ends with NULL; NULL: prony's
+    int log_fd;       // an open file of the caller's instead of log_path; 0: none
     // Called when the pid is known and before the program begins: what must be written down first
     // (leftovers_add_process). If it fails, or prony is killed meanwhile, the program never begins.
     int (*enter)(void *arg, pid_t pid, struct err *err);

@@ -153,9 +153,11 @@ void events_describe(const struct events *events, struct str *out)
 {
     char text[UNITS_MAX];
 
-    for (size_t i = 0; events && i < events->n_items; i++)
-        str_addf(out, "%s%s %s", i ? ", " : "",
-                 units_format_duration_exact(events->items[i].at_ns, text), events->items[i].text);
+    for (size_t i = 0; events && i < events->n_items; i++) {
+        str_addf(out, "%s%s ", i ? ", " : "",
+                 units_format_duration_exact(events->items[i].at_ns, text));
+        text_add_redacted(out, events->items[i].text);
+    }
 }
 
 // ---- while the load runs
@@ -270,14 +272,12 @@ static void do_command(struct event *event)
     struct events *events = event->events;
     char *argv[] = {(char *)"/bin/sh", (char *)"-c", event->text, NULL};
     char **env = make_environment(events->setup->places.server);
-    struct proc_as as = {.env = env, .enter = write_down, .arg = event};
     struct err err = ERR_INIT;
-    char said[64];
-
     int fd = memfd_create("prony-event", MFD_CLOEXEC); // what it says
-    snprintf(said, sizeof(said), "/proc/self/fd/%d", fd);
+    struct proc_as as = {.env = env, .log_fd = fd > 0 ? fd : 0, .enter = write_down, .arg = event};
+
     pthread_mutex_lock(&events->registry_lock);
-    pid_t pid = proc_start_as(argv, fd < 0 ? NULL : said, false, &as, &err);
+    pid_t pid = proc_start_as(argv, NULL, false, &as, &err);
     pthread_mutex_unlock(&events->registry_lock);
     free_environment(env);
     int status = pid > 0 ? wait_for_command(event, pid) : 0;

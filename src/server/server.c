@@ -315,10 +315,10 @@ static void keep_log(const struct server *server, struct str *report)
     struct stat st;
     ssize_t n;
 
-    if (stat(server->log_file, &st) < 0 || st.st_size == 0)
-        return;
-    int from = open(server->log_file, O_RDONLY | O_CLOEXEC);
-    int to = from < 0 ? -1 : open_kept_log(path, sizeof(path));
+    // The directory is the server's account's: what is there now need not be what prony made.
+    int from = open(server->log_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_log = from >= 0 && fstat(from, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    int to = is_log ? open_kept_log(path, sizeof(path)) : -1;
     bool whole = to >= 0;
     while (whole && (n = read(from, buf, sizeof(buf))) > 0)
         whole = write(to, buf, (size_t)n) == n;

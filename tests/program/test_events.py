@@ -40,6 +40,13 @@ def test_what_the_load_does_not_reach_never_begins(prony):
     assert events(result)[0]["from_s"] is None
 
 
+def test_a_password_in_a_command_is_not_shown(prony):
+    result = prony.measure("null:", "select-only", "-t", "1", "-c", "1", "--at", "1h",
+                           "psql postgres://me:hush@host/db")
+    assert "  events 1h psql postgres://me:" in result.out
+    assert "hush" not in result.out + result.err
+
+
 def test_events_that_cannot_be_are_refused(prony):
     run = ("run", "null:", "select-only", "-T", "5")
     for at, says in [

@@ -260,6 +260,31 @@ static void start_appends_to_a_private_log(void **state)
     assert_non_null(strstr(err.text, "/no/such/dir/log"));
 }
 
+static void start_writes_to_no_link_and_no_pipe(void **state)
+{
+    char *path = temp_file(), *other = temp_file();
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink(other, path), 0);
+    assert_true(proc_start(SH("echo out"), path, true, &err) < 0);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    assert_true(proc_start(SH("echo out"), path, true, &err) < 0);
+    close(reader);
+    char *text = file_text(other);
+    assert_string_equal(text, "");
+    unlink(path);
+    unlink(other);
+    free(text);
+    free(path);
+    free(other);
+}
+
 // A parent that is killed -9 right after starting a child that writes its pid.
 static pid_t orphan(bool die_with_parent, uint64_t *ticks)
 {
@@ -555,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_child_sees_no_descriptor_of_ours),
         cmocka_unit_test(ignored_signals_are_given_back_to_the_child),
         cmocka_unit_test(start_appends_to_a_private_log),
+        cmocka_unit_test(start_writes_to_no_link_and_no_pipe),
         cmocka_unit_test(a_child_dies_with_its_parent_when_told),
         cmocka_unit_test(a_child_outlives_its_parent_when_told),
         cmocka_unit_test(start_ticks_name_a_process_for_good),
