@@ -19,6 +19,7 @@
 #define RUN_PREFIX  "prony-"
 #define LETTERS     6
 #define TRIES       20
+#define LINK_DEPTH  2 // directories under the top: base/OID
 
 // ---- as typed
 
@@ -213,8 +214,31 @@ int place_check_idle(const struct server_kind *kind, const char *data, struct er
 
 // ---- sources
 
-// What lies elsewhere would be written by both servers.
-static int check_links(const char *dir, int depth, const char *allowed, struct err *err)
+static bool ends_with(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+
+    return len >= end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+// At the top of a directory of PostgreSQL a link is no harm where the server only reads what it
+// leads to: settings and certificates. The log of its own is copied too.
+static bool may_be_link(const char *path, const char *name)
+{
+    static const char *const read_only[] = {".conf", ".crt", ".key", ".pem"};
+    struct stat target;
+
+    if (strcmp(name, "pg_wal") == 0)
+        return true;
+    for (size_t i = 0; i < ARR_LEN(read_only); i++)
+        if (ends_with(name, read_only[i]))
+            return stat(path, &target) < 0 || !S_ISDIR(target.st_mode);
+    return false;
+}
+
+// What lies elsewhere would be written by both servers: cp keeps links, and InnoDB's .isl files are
+// links of another kind.
+static int check_links(const char *dir, int depth, bool may_link, struct err *err)
 {
     DIR *d = opendir(dir);
     int rc = 0;
@@ -222,21 +246,21 @@ static int check_links(const char *dir, int depth, const char *allowed, struct e
     if (!d)
         return err_set(err, ERR_USAGE, "from=: %s: %s", dir, strerror(errno));
     for (struct dirent *entry = readdir(d); entry && rc == 0; entry = readdir(d)) {
+        const char *name = entry->d_name;
         char path[PATH_MAX];
-        struct stat st, target;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            strcmp(entry->d_name, allowed) == 0 ||
-            snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path) ||
+        struct stat st;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path) ||
             lstat(path, &st) < 0)
             continue;
-        if (S_ISLNK(st.st_mode) && stat(path, &target) == 0 && S_ISDIR(target.st_mode))
-            rc =
-                err_set(err, ERR_USAGE,
-                        "from=: %s leads to another directory, which a copy would share: only data "
-                        "directories that are whole are copied",
-                        path);
+        bool is_link = S_ISLNK(st.st_mode) && !(may_link && may_be_link(path, name));
+        if (is_link || ends_with(name, ".isl"))
+            rc = err_set(err, ERR_USAGE,
+                         "from=: %s leads to another place, which a copy would share: only data "
+                         "directories that are whole are copied",
+                         path);
         else if (S_ISDIR(st.st_mode) && depth > 0)
-            rc = check_links(path, depth - 1, "", err);
+            rc = check_links(path, depth - 1, false, err);
     }
     closedir(d);
     return rc;
@@ -260,7 +284,7 @@ int place_find_source(const struct server_kind *kind, const char *text, char out
                        "from=: the redo log of %s is not inside it: only data directories that are "
                        "whole are copied",
                        out);
-    return check_links(out, 1, log[0] ? "pg_wal" : "", err);
+    return check_links(out, LINK_DEPTH, strcmp(kind->name, "postgres") == 0, err);
 }
 
 // ---- made

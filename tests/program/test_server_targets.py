@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class Here:
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 where = os.readlink(path / "cwd")
-                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
             except OSError:
                 continue
             if where.startswith(f"{self.dir}/") and "prony" not in command.split(" ")[0]:
@@ -218,6 +219,26 @@ def test_ways_to_stop(here, stop, sources):
                           sources.dir / "one.sql", "-t", "1", "-c", "1")
     assert environment(result)["server.stop"] == stop
     here.nothing_left()
+
+
+@pytest.mark.unsanitized
+def test_a_checkpoint_that_hangs_ends_with_the_load(here, sources):
+    need("postgres")
+    run = here.start("run", f"server:postgres?from={sources.bare('postgres')}", "-f",
+                     sources.dir / "one.sql", "-T", "10", "-c", "1", "-R", "20", "--at", "8s",
+                     "checkpoint", "--format", "json")
+    assert wait_until(lambda: [p for p in here.servers() if "checkpointer" in p], 60)
+    begin = time.monotonic()
+    for line in here.servers():
+        if "checkpointer" in line:
+            os.kill(int(line.split(" ")[0]), signal.SIGSTOP)
+    if time.monotonic() - begin > 5:
+        run.interrupt()
+        run.wait(120)
+        pytest.skip("the machine is too slow to stop a process in time")
+    result = run.wait(120)
+    assert "cut off by the end of the load" in result.out, result
+    assert result.status == 0, result
 
 
 def test_tuning_is_shown_recorded_and_overruled(here, sources):
@@ -415,6 +436,42 @@ def test_links_out_of_a_source_are_refused(here, sources):
     (here.dir / "space").mkdir()
     (here.dir / "source" / "pg_tblspc" / "16384").symlink_to(here.dir / "space")
     here.refused("run", "server:postgres?from=source", "tpcb", says="pg_tblspc/16384")
+
+
+@pytest.mark.parametrize("server, name", [
+    ("postgres", "base/5/16384"),
+    ("postgres", "global/extra.conf"),
+    ("postgres", "dangling"),
+    ("mariadb", "shop/orders.MYD"),
+    ("mariadb", "my.conf"),
+    ("mariadb", "shop/orders.isl"),
+])
+def test_files_of_a_source_that_lie_elsewhere_are_refused(here, server, name):
+    need(server)
+    path = here.dir / "source" / name
+    path.parent.mkdir(parents=True)
+    for mark in MARKS[server], "ib_logfile0":
+        (here.dir / "source" / mark).write_text("15\n", encoding="ascii")
+    (here.dir / "elsewhere").write_text("x", encoding="ascii")
+    if name.endswith(".isl"):
+        path.write_text(f"{here.dir}/elsewhere", encoding="ascii")
+    else:
+        path.symlink_to(here.dir / ("missing" if name == "dangling" else "elsewhere"))
+    here.refused("run", f"server:{server}?from=source", "tpcb", says=f"{name} leads to another")
+
+
+@pytest.mark.unsanitized
+def test_settings_of_a_source_may_lie_elsewhere(here, sources):
+    need("postgres")
+    source = here.dir / "source"
+    subprocess.run(["cp", "-a", sources.bare("postgres"), source], check=True)
+    settings = here.dir / "pg_ident.conf"
+    (source / "pg_ident.conf").rename(settings)
+    settings.chmod(0o644)
+    (source / "pg_ident.conf").symlink_to(settings)
+    here.measure(f"server:postgres?from={source}", "-f", sources.dir / "one.sql", "-t", "1", "-c",
+                 "1")
+    assert settings.read_text(encoding="utf-8")
 
 
 @pytest.mark.unsanitized
