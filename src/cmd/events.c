@@ -35,7 +35,9 @@ struct event {
     // Written by the thread.
     int64_t from_ns, to_ns; // since the load began; from_ns < 0: it never began
     struct str outcome;
-    int id; // of a command in the registry
+    int id;                     // of a command in the registry
+    struct db_session *session; // while a statement runs on it; under session_lock
+    _Atomic bool over;
 };
 
 struct events {
@@ -44,8 +46,10 @@ struct events {
     const struct setup *setup;
     int64_t start_ns;
     _Atomic bool ended;
-    pthread_mutex_t
-        registry_lock; // the registry is not for threads; while the load runs it is ours
+    // The registry is not for threads; while the load runs it is ours. Held for single calls only.
+    pthread_mutex_t registry_lock;
+    pthread_mutex_t restart_lock; // one restart at a time
+    pthread_mutex_t session_lock;
 };
 
 // ---- as typed
@@ -97,6 +101,8 @@ int events_parse(struct events **ret, const struct opt_list *items, struct err *
         return err_set(err, ERR_USAGE, "--at: at most %d events", EVENTS_MAX);
     events = mem_calloc(1, sizeof(*events));
     pthread_mutex_init(&events->registry_lock, NULL);
+    pthread_mutex_init(&events->restart_lock, NULL);
+    pthread_mutex_init(&events->session_lock, NULL);
     for (size_t i = 0; i < items->n; i++)
         if (parse_event(events, items->items[i], err) < 0) {
             events_free(events);
@@ -178,6 +184,24 @@ static bool wait_until_due(const struct event *event)
     }
 }
 
+static void say_too_late(struct event *event)
+{
+    event->from_ns = -1;
+    str_add(&event->outcome, "not begun: the load was over");
+}
+
+// What events_end may cancel; NULL: nothing. False: the load is over.
+static bool show_session(struct event *event, struct db_session *session)
+{
+    struct events *events = event->events;
+
+    pthread_mutex_lock(&events->session_lock);
+    bool goes_on = !atomic_load(&events->ended);
+    event->session = goes_on ? session : NULL;
+    pthread_mutex_unlock(&events->session_lock);
+    return goes_on;
+}
+
 static void do_checkpoint(struct event *event)
 {
     struct db_session *session;
@@ -187,8 +211,17 @@ static void do_checkpoint(struct event *event)
         str_addf(&event->outcome, "failed: %s", result.message);
         return;
     }
-    if (db_query(session, checkpoint_sql(event->events->setup), false, &result) != DB_OK)
-        str_addf(&event->outcome, "failed: %s", result.message);
+    if (!show_session(event, session)) {
+        say_too_late(event);
+    } else {
+        const char *sql = checkpoint_sql(event->events->setup);
+        enum db_class class = db_query(session, sql, false, &result);
+        bool goes_on = show_session(event, NULL);
+        if (!goes_on && (class == DB_CANCELLED || db_class_is_lost(class)))
+            str_add(&event->outcome, "cut off by the end of the load");
+        else if (class != DB_OK)
+            str_addf(&event->outcome, "failed: %s", result.message);
+    }
     db_disconnect(session);
 }
 
@@ -197,17 +230,22 @@ static void do_restart(struct event *event)
     struct events *events = event->events;
     struct err err = ERR_INIT;
 
-    pthread_mutex_lock(&events->registry_lock);
-    if (server_restart(events->setup->places.server, &err) < 0)
+    pthread_mutex_lock(&events->restart_lock);
+    if (atomic_load(&events->ended))
+        say_too_late(event);
+    else if (server_restart(events->setup->places.server, &events->registry_lock, &err) < 0)
         str_addf(&event->outcome, "failed: %s", err.text);
-    pthread_mutex_unlock(&events->registry_lock);
+    pthread_mutex_unlock(&events->restart_lock);
 }
 
 static int write_down(void *arg, pid_t pid, struct err *err)
 {
     struct event *event = arg;
+    struct events *events = event->events;
 
-    event->id = leftovers_add_process_signal(event->events->setup->leftovers, pid, SIGKILL, err);
+    pthread_mutex_lock(&events->registry_lock);
+    event->id = leftovers_add_process_signal(events->setup->leftovers, pid, SIGKILL, err);
+    pthread_mutex_unlock(&events->registry_lock);
     return event->id < 0 ? -1 : 0;
 }
 
@@ -276,9 +314,7 @@ static void do_command(struct event *event)
     int fd = memfd_create("prony-event", MFD_CLOEXEC); // what it says
     struct proc_as as = {.env = env, .log_fd = fd > 0 ? fd : 0, .enter = write_down, .arg = event};
 
-    pthread_mutex_lock(&events->registry_lock);
     pid_t pid = proc_start_as(argv, NULL, false, &as, &err);
-    pthread_mutex_unlock(&events->registry_lock);
     free_environment(env);
     int status = pid > 0 ? wait_for_command(event, pid) : 0;
     if (pid < 0)
@@ -299,14 +335,13 @@ static void do_command(struct event *event)
         close(fd);
 }
 
-static void *event_main(void *arg)
+static void event_run(struct event *event)
 {
-    struct event *event = arg;
     int64_t start_ns = event->events->start_ns;
 
     if (!wait_until_due(event)) {
-        str_add(&event->outcome, "not begun: the load was over");
-        return NULL;
+        say_too_late(event);
+        return;
     }
     event->from_ns = clock_now_ns(&clock_system) - start_ns;
     if (event->what == WHAT_CHECKPOINT)
@@ -318,6 +353,14 @@ static void *event_main(void *arg)
     event->to_ns = clock_now_ns(&clock_system) - start_ns;
     if (event->outcome.len == 0)
         str_add(&event->outcome, "done");
+}
+
+static void *event_main(void *arg)
+{
+    struct event *event = arg;
+
+    event_run(event);
+    atomic_store(&event->over, true);
     return NULL;
 }
 
@@ -339,11 +382,33 @@ void events_begin(struct events *events, int64_t start_ns)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+// A cancel may come before the statement does, so it is repeated; the driver cuts the connection of
+// a server that does not obey.
+static void cancel_until_over(struct event *event)
+{
+    int64_t due_ns = 0;
+
+    while (!atomic_load(&event->over)) {
+        int64_t now_ns = clock_now_ns(&clock_system);
+        if (now_ns >= due_ns) {
+            pthread_mutex_lock(&event->events->session_lock);
+            if (event->session)
+                db_cancel(event->session);
+            pthread_mutex_unlock(&event->events->session_lock);
+            due_ns = now_ns + NS_PER_S;
+        }
+        clock_sleep_until_ns(&clock_system, now_ns + 5 * NS_PER_MS);
+    }
+}
+
 void events_end(struct events *events)
 {
     if (!events)
         return;
     atomic_store(&events->ended, true);
+    for (size_t i = 0; i < events->n_items; i++)
+        if (events->items[i].has_thread && events->items[i].what == WHAT_CHECKPOINT)
+            cancel_until_over(&events->items[i]);
     for (size_t i = 0; i < events->n_items; i++)
         if (events->items[i].has_thread)
             pthread_join(events->items[i].thread, NULL);
@@ -420,5 +485,7 @@ void events_free(struct events *events)
     }
     free(events->items);
     pthread_mutex_destroy(&events->registry_lock);
+    pthread_mutex_destroy(&events->restart_lock);
+    pthread_mutex_destroy(&events->session_lock);
     free(events);
 }

@@ -26,7 +26,8 @@ void events_describe(const struct events *events, struct str *out);
 // prony's, in the environment: PRONY_SERVER_SOCKET (a directory for PostgreSQL), PRONY_SERVER_DATA.
 void events_begin(struct events *events, int64_t start_ns);
 
-// The load is over: what waits does not begin, a command that still runs is killed.
+// The load is over: what waits does not begin, a command that still runs is
+// killed, a checkpoint is cancelled.
 void events_end(struct events *events);
 
 // Adds event.N.what, .at_s, .from_s, .to_s, .outcome and the rates to the environment.

@@ -15,13 +15,27 @@
 
 extern char **environ;
 
+static void registry_lock(struct child *child)
+{
+    if (child->registry_lock)
+        pthread_mutex_lock(child->registry_lock);
+}
+
+static void registry_unlock(struct child *child)
+{
+    if (child->registry_lock)
+        pthread_mutex_unlock(child->registry_lock);
+}
+
 static int write_down(void *arg, pid_t pid, struct err *err)
 {
     struct child *child = arg;
 
     child->pid = pid;
     child->start_ticks = proc_start_ticks(pid);
+    registry_lock(child);
     child->id = leftovers_add_process_signal(child->leftovers, pid, child->signal_number, err);
+    registry_unlock(child);
     return child->id < 0 ? -1 : 0;
 }
 
@@ -64,8 +78,10 @@ int child_start(struct child *child, const struct words *argv, struct err *err)
     words_release(&env);
     if (pid > 0)
         return 0;
+    registry_lock(child);
     if (child->id >= 0)
         leftovers_drop(child->leftovers, child->id);
+    registry_unlock(child);
     return -1;
 }
 

@@ -1,6 +1,7 @@
 // Programs of a server: run to their end, or started. What they say goes to a file.
 #pragma once
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,10 +15,11 @@
 
 struct child {
     struct leftovers *leftovers;
-    const struct account *account; // NULL: as prony itself
-    const char *dir;               // working directory, and HOME
-    const char *log_path;          // appended to
-    int signal_number;             // that stops it when prony cannot
+    pthread_mutex_t *registry_lock; // around calls on leftovers; NULL: no other thread is there
+    const struct account *account;  // NULL: as prony itself
+    const char *dir;                // working directory, and HOME
+    const char *log_path;           // appended to
+    int signal_number;              // that stops it when prony cannot
     // filled by child_start
     pid_t pid;
     uint64_t start_ticks;

@@ -10,6 +10,7 @@
 // Everything of a server; the fields are used by prepare.c and server.c.
 struct server {
     struct server_options options;
+    pthread_mutex_t *registry_lock; // while it is restarted; else NULL
     struct server_wish wish;
     struct server_plan plan;
     struct account account;

@@ -103,6 +103,7 @@ static int start_process(struct server *server, struct err *err)
     // After kill -9 of prony: at once where that is in order, for nobody waits for a checkpoint.
     struct child child = {
         .leftovers = server->options.leftovers,
+        .registry_lock = server->registry_lock,
         .account = &server->account,
         .dir = server->plan.run,
         .log_path = server->log_file,
@@ -268,18 +269,21 @@ static int stop_process(struct server *server, enum server_stop way)
         clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + 5 * NS_PER_MS);
     int rc = proc_kill_family(server->pid, server->start_ticks); // reaps what ended by itself
     if (rc == 0) {
+        if (server->registry_lock)
+            pthread_mutex_lock(server->registry_lock);
         leftovers_drop(server->options.leftovers, server->process_id);
+        if (server->registry_lock)
+            pthread_mutex_unlock(server->registry_lock);
         server->pid = 0;
     }
     return rc;
 }
 
-int server_restart(struct server *server, struct err *err)
+static int restart(struct server *server, struct err *err)
 {
     struct str words = STR_INIT;
     char *socket;
 
-    server->options.say = NULL; // the load's progress is on the terminal
     if (stop_process(server, SERVER_STOP_FAST) < 0)
         return err_set(err, ERR_FAILED, "%s does not stop", server->wish.display);
     socket = mem_printf("%s/%s", server->plan.run, server->plan.kind->socket);
@@ -287,6 +291,15 @@ int server_restart(struct server *server, struct err *err)
     free(socket);
     int rc = bring_up(server, &words, err);
     str_release(&words);
+    return rc;
+}
+
+int server_restart(struct server *server, pthread_mutex_t *registry_lock, struct err *err)
+{
+    server->options.say = NULL; // the load's progress is on the terminal
+    server->registry_lock = registry_lock;
+    int rc = restart(server, err);
+    server->registry_lock = NULL;
     return rc;
 }
 

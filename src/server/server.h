@@ -32,6 +32,7 @@
 #pragma once
 
 #include <signal.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -109,7 +110,8 @@ const char *server_data(const struct server *server);
 void server_keep(struct server *server);
 
 // Stops it in order (fast) and starts it again on the same socket.
-int server_restart(struct server *server, struct err *err);
+// The lock is held for each call on the registry, which other threads then may use too.
+int server_restart(struct server *server, pthread_mutex_t *registry_lock, struct err *err);
 
 // Adds server.kind, server.program, server.setting.NAME, ... and the end of the server's log
 // (docs/environment.md). Reads nothing but that log.
