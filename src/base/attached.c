@@ -96,7 +96,7 @@ int attached_unmount(const char *dir, int64_t deadline_ns, int64_t retry_ns, str
 
     while (attached_is_mounted(dir)) {
         if (run(argv, deadline_ns, &why) == 0)
-            continue; // there may be another one below
+            return 0; // what may be mounted below it is not ours
         if (clock_now_ns(&clock_system) >= until_ns)
             return err_set(err, why.kind, "%s", why.text);
         clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + PAUSE_NS);

@@ -10,9 +10,9 @@
 // Is something mounted at this directory (absolute, without symbolic links)?
 bool attached_is_mounted(const char *dir);
 
-// Unmounts what is mounted there, also if it is several times; nothing there is success. Never
-// lazily: what is busy stays, and is told. One attempt may take deadline_ns; it is tried again for
-// retry_ns.
+// Unmounts what is mounted there, once: what lies below it is another's. Nothing there is success.
+// Never lazily: what is busy stays, and is told. One attempt may take deadline_ns; it is tried
+// again for retry_ns.
 int attached_unmount(const char *dir, int64_t deadline_ns, int64_t retry_ns, struct err *err);
 
 // Detaches the loop devices whose file this is (absolute, without symbolic links); none is success.

@@ -173,6 +173,11 @@ int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err)
     return add_path(lo, LEFTOVER_TREE, dir, err);
 }
 
+int leftovers_add_dir(struct leftovers *lo, const char *dir, struct err *err)
+{
+    return add_path(lo, LEFTOVER_DIR, dir, err);
+}
+
 int leftovers_add_mount(struct leftovers *lo, const char *dir, struct err *err)
 {
     return add_path(lo, LEFTOVER_MOUNT, dir, err);

@@ -5,13 +5,14 @@
 // Registry: one file per prony process in the first of these that can be written:
 // $XDG_RUNTIME_DIR/prony (if that directory is this user's), /run/prony (root) or
 // /run/user/UID/prony, $TMPDIR/prony-UID, /tmp/prony-UID. It holds the boot id and one line per
-// thing; the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone;
-// processes, mounts and attachments are gone by themselves.
+// thing; the owner holds a lock (flock) on it while it lives. After a reboot only paths are undone,
+// also by a command that is needed while its path is there; processes, mounts and attachments are
+// gone by themselves.
 //
-// Kinds of undo: a process to stop, a file or a directory tree to remove, a mount to end, loop
-// devices to detach, a command to run.
-// Whatever stands under a listed path is removed: list only names that prony chose itself or that
-// were free. One per program. Not for threads: main thread only.
+// Kinds of undo: a process to stop, a file, a directory tree or an empty directory to remove, a
+// mount to end, loop devices to detach, a command to run. Whatever stands under a listed path is
+// removed: list only names that prony chose itself or that were free. One per program. Not for
+// threads: main thread only.
 #pragma once
 
 #include <stdbool.h>
@@ -35,6 +36,8 @@ int leftovers_open(struct leftovers **ret, struct err *err);
 // tried again likewise when busy.
 int leftovers_add_file(struct leftovers *lo, const char *path, struct err *err);
 int leftovers_add_tree(struct leftovers *lo, const char *dir, struct err *err); // base/tree.h
+// Removed only while it is empty: a mount point, into which somebody may have put something.
+int leftovers_add_dir(struct leftovers *lo, const char *dir, struct err *err);
 int leftovers_add_process(struct leftovers *lo, pid_t pid, struct err *err);
 // The same for one that is stopped by another signal than SIGTERM; with SIGKILL, and when the time
 // is over, all its descendants go with it.

@@ -30,6 +30,7 @@ static const char *const kind_names[] = {
     [LEFTOVER_PROCESS] = "process", [LEFTOVER_COMMAND] = "command",
     [LEFTOVER_MOUNT] = "mount",     [LEFTOVER_LOOP] = "loop",
     [LEFTOVER_NOTE] = "note",       [LEFTOVER_COMMAND_IF] = "command-if",
+    [LEFTOVER_DIR] = "dir",
 };
 
 // Directories.
@@ -493,6 +494,14 @@ static int undo_file(const char *path, struct err *err)
     return err_set(err, ERR_FAILED, "%s", strerror(errno));
 }
 
+// What somebody has put into it is not ours: it stays.
+static int undo_dir(const char *path, struct err *err)
+{
+    if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTDIR)
+        return 0;
+    return err_set(err, ERR_FAILED, "%s", strerror(errno));
+}
+
 static int undo_process(const struct leftover *item, const struct undo_limits *limits,
                         struct err *err)
 {
@@ -540,7 +549,15 @@ bool registry_is_moot(const struct registry *registry, const struct leftover *it
 {
     if (item->kind == LEFTOVER_NOTE)
         return true;
-    return !registry->same_boot && item->kind != LEFTOVER_FILE && item->kind != LEFTOVER_TREE;
+    switch (item->kind) {
+    case LEFTOVER_FILE:
+    case LEFTOVER_TREE:
+    case LEFTOVER_DIR:
+    case LEFTOVER_COMMAND_IF: // a thing that is there, as a logical volume
+        return false;
+    default:
+        return !registry->same_boot;
+    }
 }
 
 int registry_undo(const struct registry *registry, size_t index, const struct undo_limits *limits,
@@ -555,6 +572,8 @@ int registry_undo(const struct registry *registry, size_t index, const struct un
         return undo_file(item->words[0], err);
     case LEFTOVER_TREE:
         return tree_remove(item->words[0], err);
+    case LEFTOVER_DIR:
+        return undo_dir(item->words[0], err);
     case LEFTOVER_PROCESS:
         return undo_process(item, limits, err);
     case LEFTOVER_COMMAND:

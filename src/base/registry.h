@@ -33,6 +33,7 @@
 enum leftover_kind {
     LEFTOVER_FILE,
     LEFTOVER_TREE,
+    LEFTOVER_DIR, // an empty directory
     LEFTOVER_PROCESS,
     LEFTOVER_COMMAND,
     LEFTOVER_COMMAND_IF, // a command, if its first word, a path, is there

@@ -101,7 +101,7 @@ void plan_mount_point(struct plan_of_volume *plan, const struct volume *volume, 
         plan_command(plan, "mkdir", "-p", "-m", "755", VOLUME_MOUNT_DIR, NULL);
     struct plan_step *step = plan_command(plan, "mkdir", "-m", "755", point, NULL);
     step->exclusive = true;
-    plan_undo(step, PLAN_TREE, point, NULL);
+    plan_undo(step, PLAN_DIR, point, NULL);
 }
 
 static void add_own_options(struct plan_step *step, const struct fs_facts *facts, unsigned flags,

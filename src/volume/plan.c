@@ -133,7 +133,7 @@ void plan_print_down(const struct plan_of_volume *plan, struct str *out)
         static const char *const before[] = {
             [PLAN_FILE] = "rm -f ",     [PLAN_TREE] = "rm -rf --one-file-system ",
             [PLAN_UNMOUNT] = "umount ", [PLAN_COMMAND] = "",
-            [PLAN_COMMAND_IF] = "",
+            [PLAN_COMMAND_IF] = "",     [PLAN_DIR] = "rmdir ",
         };
         if (step->undo == PLAN_DETACH && step->variable)
             str_addf(out, "losetup --detach \"$%s\"\n", step->variable);

@@ -19,6 +19,7 @@ enum plan_undo {
     PLAN_NOTHING,
     PLAN_FILE,       // unlink
     PLAN_TREE,       // remove a directory with all it holds (base/tree.h)
+    PLAN_DIR,        // remove a directory while it is empty
     PLAN_UNMOUNT,    // a mount point
     PLAN_DETACH,     // the loop devices on a file
     PLAN_PROCESS,    // of a step that started one

@@ -49,6 +49,8 @@ static int list(const struct plan_of_volume *plan, const struct plan_step *step,
         return leftovers_add_file(leftovers, step->undo_words[0], err);
     case PLAN_TREE:
         return leftovers_add_tree(leftovers, step->undo_words[0], err);
+    case PLAN_DIR:
+        return leftovers_add_dir(leftovers, step->undo_words[0], err);
     case PLAN_UNMOUNT:
         return leftovers_add_mount(leftovers, step->undo_words[0], err);
     case PLAN_DETACH:

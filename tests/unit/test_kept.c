@@ -174,8 +174,9 @@ static void after_a_reboot_the_files_go(void **state)
     assert_non_null(file);
     fprintf(file,
             "prony-leftovers 1\nboot 11111111-2222-3333-4444-555555555555\nowner 4711\n"
-            "+ file %s\n+ loop %s\n+ mount /\n+ command touch %s/done\n+ note loop: /x\n",
-            file_path, file_path, place->dir);
+            "+ file %s\n+ loop %s\n+ mount /\n+ command touch %s/done\n"
+            "+ command-if %s touch %s/removed\n+ note loop: /x\n",
+            file_path, file_path, place->dir, place->dir, place->dir);
     fclose(file);
     chmod(path, 0600);
     file = fopen(file_path, "we");
@@ -191,6 +192,9 @@ static void after_a_reboot_the_files_go(void **state)
     assert_false(exists(file_path));
     assert_false(exists(path));
     assert_true(exists(place->tree));
+    char *removed = mem_printf("%s/removed", place->dir);
+    assert_true(exists(removed)); // a logical volume outlives a boot
+    free(removed);
     assert_non_null(strstr(report.buf, "undone: file"));
     assert_null(strstr(report.buf, "note"));
     assert_null(strstr(report.buf, "mount"));
@@ -198,6 +202,30 @@ static void after_a_reboot_the_files_go(void **state)
     str_release(&report);
     free(path);
     free(file_path);
+}
+
+// Somebody unmounted by hand and uses the directory: what is in it is his.
+static void a_directory_goes_only_while_it_is_empty(void **state)
+{
+    struct place *place = *state;
+    char *words[] = {(char *)"x", NULL};
+    char *theirs = mem_printf("%s/theirs", place->tree);
+    struct str report = STR_INIT;
+    struct leftovers *lo;
+
+    assert_int_equal(leftovers_open(&lo, NULL), 0);
+    assert_true(leftovers_add_dir(lo, place->tree, NULL) > 0);
+    assert_int_equal(mkdir(place->tree, 0700), 0);
+    assert_int_equal(leftovers_keep(lo, "fast", words, NULL), 0);
+    assert_int_equal(mkdir(theirs, 0700), 0);
+    assert_int_equal(leftovers_kept_undo("fast", &report, NULL), 1);
+    assert_non_null(strstr(report.buf, "could not undo dir"));
+    assert_true(exists(theirs));
+    assert_int_equal(rmdir(theirs), 0);
+    assert_int_equal(leftovers_kept_undo("fast", NULL, NULL), 0);
+    assert_false(exists(place->tree));
+    str_release(&report);
+    free(theirs);
 }
 
 static void mounts_and_loops_that_never_came_are_nothing_to_undo(void **state)
@@ -248,6 +276,7 @@ int main(void)
         IN_PLACE(a_name_is_given_once),
         IN_PLACE(what_cannot_be_undone_stays_listed),
         IN_PLACE(after_a_reboot_the_files_go),
+        IN_PLACE(a_directory_goes_only_while_it_is_empty),
         IN_PLACE(mounts_and_loops_that_never_came_are_nothing_to_undo),
         IN_PLACE(a_command_for_what_is_there_runs),
         IN_PLACE(mount_points_are_known_by_their_whole_name),

@@ -185,7 +185,7 @@ static void plans_are_those_of_the_manual_pages(void **state)
          "mount -t xfs -o noatime /dev/vol0/prony-t /run/prony-volumes/t\n",
          "umount /run/prony-volumes/t\n"
          "lvremove --yes vol0/prony-t\n"
-         "rm -rf --one-file-system /run/prony-volumes/t\n"},
+         "rmdir /run/prony-volumes/t\n"},
         {"lvm:vg=a.b-c,at=/tmp/t",
          "mkdir -m 755 /tmp/t\n"
          "lvcreate --yes --wipesignatures y --name prony-t --size 1073741824b a.b-c\n"
@@ -193,7 +193,7 @@ static void plans_are_those_of_the_manual_pages(void **state)
          "mount -t ext4 /dev/a.b-c/prony-t /tmp/t\n",
          "umount /tmp/t\n"
          "lvremove --yes a.b-c/prony-t\n"
-         "rm -rf --one-file-system /tmp/t\n"},
+         "rmdir /tmp/t\n"},
         {"loop:size=64M,in=/tmp,alloc=full,fs=xfs,mkfs={-d agcount=2}",
          "mkdir -p -m 755 /run/prony-volumes\n"
          "mkdir -m 755 /run/prony-volumes/t\n"
@@ -205,7 +205,7 @@ static void plans_are_those_of_the_manual_pages(void **state)
          "umount /run/prony-volumes/t\n"
          "losetup --detach \"$LOOP\"\n"
          "rm -f /tmp/prony-t.img\n"
-         "rm -rf --one-file-system /run/prony-volumes/t\n"},
+         "rmdir /run/prony-volumes/t\n"},
     };
     struct place *place = *state;
     struct volume_wish wish = {.name = "t"};
