@@ -86,9 +86,7 @@ static _Noreturn void guard_main(struct registry *registry, int lifeline_fd)
     if (registry_reload(registry, NULL) < 0)
         _exit(1);
     registry->same_boot = true; // also where the boot id cannot be read
-    for (size_t i = registry->n_items; i-- > 0;)
-        if (registry_undo(registry, i, &guard_limits, NULL) == 0)
-            registry_drop(registry, registry->items[i].id);
+    (void)registry_undo_all(registry, &guard_limits, NULL);
     registry_close(registry);
     _exit(0);
 }
@@ -255,11 +253,7 @@ int leftovers_undo(struct leftovers *lo, int id, struct str *report)
 
 int leftovers_undo_all(struct leftovers *lo, struct str *report)
 {
-    int failures = 0;
-
-    for (size_t i = lo->registry.n_items; i-- > 0;)
-        failures += leftovers_undo(lo, lo->registry.items[i].id, report);
-    return failures;
+    return registry_undo_all(&lo->registry, &owner_limits, report);
 }
 
 // Killed while the lifeline is still open, the guard cannot take this end for a death.

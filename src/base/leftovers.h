@@ -55,7 +55,9 @@ void leftovers_drop(struct leftovers *lo, int id);
 
 // Undoes one, or all in reverse order. What could not be undone stays in the registry and is
 // appended to report (may be NULL), a line each. Returns the number of failures. An id that was
-// dropped or undone before is nothing to do.
+// dropped or undone before is nothing to do. Behind a mount, an attachment or a command that could
+// not be undone only processes still are: what is older may lie below it, as a file below the loop
+// device on it.
 int leftovers_undo(struct leftovers *lo, int id, struct str *report);
 int leftovers_undo_all(struct leftovers *lo, struct str *report);
 
@@ -80,8 +82,8 @@ struct leftovers_kept {
 struct leftovers_kept *leftovers_kept_list(size_t *ret_n);
 void leftovers_kept_free(struct leftovers_kept *list, size_t n);
 
-// Undoes it. Returns the number of failures: then it stays, with what is left. -1 with ERR_USAGE
-// when there is none of that name, or another prony is undoing it.
+// Undoes it, up to the first that fails. Returns the number of things left: then it stays, with
+// what is left. -1 with ERR_USAGE when there is none of that name, or another prony is undoing it.
 int leftovers_kept_undo(const char *name, struct str *report, struct err *err);
 
 // Undoes what owners that no longer live have left (their lock is free); never a living one's.

@@ -18,6 +18,7 @@ static const struct undo_limits kept_limits = {
     .process_ns = 10 * NS_PER_S,
     .command_ns = 60 * NS_PER_S,
     .retry_ns = 3 * NS_PER_S,
+    .strict = true,
 };
 
 // What is stuck for good must not delay every command that starts.
@@ -25,6 +26,7 @@ static const struct undo_limits dead_limits = {
     .process_ns = 3 * NS_PER_S,
     .command_ns = 30 * NS_PER_S,
     .retry_ns = 0,
+    .tells = true,
 };
 
 // Calls fn with the path of every registry in the directories, which are freed.
@@ -55,7 +57,6 @@ static void clean_registry(const char *path, bool is_kept, struct str *report)
 {
     struct registry registry;
     struct err err = ERR_INIT;
-    bool stuck = false;
 
     int ready = registry_adopt(&registry, path, &err);
     if (ready < 0)
@@ -66,19 +67,7 @@ static void clean_registry(const char *path, bool is_kept, struct str *report)
         registry_close(&registry);
         return;
     }
-    for (size_t i = registry.n_items; i-- > 0;) {
-        if (!registry_undo_told(&registry, i, &dead_limits, report)) {
-            stuck = true;
-            continue;
-        }
-        if (!registry_is_moot(&registry, &registry.items[i])) {
-            str_add(report, "undone: ");
-            registry_describe(&registry.items[i], report);
-            str_addf(report, ", left by prony process %d\n", (int)registry.owner);
-        }
-        registry_drop(&registry, registry.items[i].id);
-    }
-    if (stuck)
+    if (registry_undo_all(&registry, &dead_limits, report) > 0)
         str_addf(report, "to forget what could not be undone, remove %s\n", path);
     registry_close(&registry);
 }
@@ -175,24 +164,6 @@ void leftovers_kept_free(struct leftovers_kept *list, size_t n)
     free(list);
 }
 
-// The note stays until the last, for it says what the rest is.
-static int undo_kept(struct registry *registry, struct str *report)
-{
-    int failures = 0;
-
-    for (size_t i = registry->n_items; i-- > 0;) {
-        if (registry->items[i].kind == LEFTOVER_NOTE)
-            continue;
-        if (registry_undo_told(registry, i, &kept_limits, report))
-            registry_drop(registry, registry->items[i].id);
-        else
-            failures++;
-    }
-    while (failures == 0 && registry->n_items > 0)
-        registry_drop(registry, registry->items[0].id);
-    return failures;
-}
-
 int leftovers_kept_undo(const char *name, struct str *report, struct err *err)
 {
     char **dirs = registry_kept_dirs();
@@ -213,7 +184,7 @@ int leftovers_kept_undo(const char *name, struct str *report, struct err *err)
                      : err_set(err, ERR_USAGE, "there is no %s", name);
     if (ready < 0)
         return -1;
-    rc = undo_kept(&registry, report);
+    rc = registry_undo_all(&registry, &kept_limits, report);
     registry_close(&registry);
     return rc;
 }

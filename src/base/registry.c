@@ -615,3 +615,49 @@ bool registry_undo_told(struct registry *registry, size_t index, const struct un
     }
     return false;
 }
+
+// May older things lie below it?
+static bool carries(const struct leftover *item)
+{
+    return item->kind == LEFTOVER_MOUNT || item->kind == LEFTOVER_LOOP ||
+           item->kind == LEFTOVER_COMMAND || item->kind == LEFTOVER_COMMAND_IF;
+}
+
+static void tell(const struct registry *registry, const struct leftover *item, const char *before,
+                 const char *behind, struct str *report)
+{
+    if (!report || registry_is_moot(registry, item))
+        return;
+    str_add(report, before);
+    registry_describe(item, report);
+    str_add(report, behind);
+}
+
+int registry_undo_all(struct registry *registry, const struct undo_limits *limits,
+                      struct str *report)
+{
+    bool is_held = false;
+    int n_stay = 0;
+
+    for (size_t i = registry->n_items; i-- > 0;) {
+        const struct leftover *item = &registry->items[i];
+        if (item->kind == LEFTOVER_NOTE)
+            continue;
+        if (is_held && (limits->strict || item->kind != LEFTOVER_PROCESS)) {
+            tell(registry, item, "not undone before that: ", "\n", report);
+            n_stay++;
+        } else if (!registry_undo_told(registry, i, limits, report)) {
+            is_held = is_held || limits->strict || carries(item);
+            n_stay++;
+        } else {
+            char *left = mem_printf(", left by prony process %d\n", (int)registry->owner);
+            if (limits->tells)
+                tell(registry, item, "undone: ", left, report);
+            free(left);
+            registry_drop(registry, item->id);
+        }
+    }
+    while (n_stay == 0 && registry->n_items > 0)
+        registry_drop(registry, registry->items[0].id);
+    return n_stay;
+}

@@ -51,11 +51,13 @@ struct leftover {
     size_t cap_words;
 };
 
-// How long undoing may take.
+// How undoing goes, and how long it may take.
 struct undo_limits {
     int64_t process_ns; // from SIGTERM to SIGKILL
     int64_t command_ns; // one attempt
     int64_t retry_ns;   // a command that fails is tried again for so long (umount: busy)
+    bool strict;        // any failure holds what is older (registry_undo_all)
+    bool tells;         // a line also for what was undone
 };
 
 struct registry {
@@ -97,6 +99,13 @@ int registry_undo(const struct registry *registry, size_t index, const struct un
 // The same; returns whether it was undone; if not, a line in report (may be NULL) says why.
 bool registry_undo_told(struct registry *registry, size_t index, const struct undo_limits *limits,
                         struct str *report);
+
+// Undoes and drops all, newest first; returns the number of things that stay, each with a line in
+// report (may be NULL). Behind a mount, an attachment or a command that could not be undone
+// (strict: behind anything) all that is older stays as it is but processes, for it may lie below.
+// The notes stay as long as anything does: they say what it is.
+int registry_undo_all(struct registry *registry, const struct undo_limits *limits,
+                      struct str *report);
 
 // "file /tmp/x", "process 4712", "command zpool destroy x", in printable characters.
 void registry_describe(const struct leftover *item, struct str *out);

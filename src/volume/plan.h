@@ -87,8 +87,8 @@ void plan_print_step(const struct plan_of_volume *plan, size_t index,
 // Takes the lock, if there is one; ERR_USAGE when another prony has it.
 int plan_lock(struct plan_of_volume *plan, struct err *err);
 
-// Runs the steps up to the first that fails. plan_undo_all undoes those that were begun, and
-// releases the lock.
+// Runs the steps up to the first that fails. plan_undo_all undoes those that were begun, up to
+// the first that cannot be undone (the rest stays in the registry), and releases the lock.
 int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err);
 int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report);
 void plan_release(struct plan_of_volume *plan);

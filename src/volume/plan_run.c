@@ -250,7 +250,8 @@ int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, stru
         close(plan->lock_fd);
     plan->lock_fd = -1;
     for (size_t i = plan->n_steps; plan->leftovers && i-- > 0;) {
-        if (plan->leftovers[i])
+        // Each stands on the ones before it.
+        if (plan->leftovers[i] && failures == 0)
             failures += leftovers_undo(leftovers, plan->leftovers[i], report);
         plan->leftovers[i] = 0;
     }

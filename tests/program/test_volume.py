@@ -192,6 +192,8 @@ def test_what_is_busy_stays_and_can_be_taken_down_later(prony, name):
         assert result.status == 1 and "busy" in result.err and name in result.err, result
         assert str(point(name)) in volumes.mounts()
         assert name in prony.good("volume", "list").out
+        image = prony.dir / f"prony-{name}.img"  # and what is below it
+        assert image.exists() and list(volumes.loops_on(prony.dir).values()) == [str(image)]
     down(prony, name)
 
 
