@@ -84,7 +84,9 @@ void leftovers_kept_free(struct leftovers_kept *list, size_t n);
 
 // Undoes it, up to the first that fails. Returns the number of things left: then it stays, with
 // what is left. -1 with ERR_USAGE when there is none of that name, or another prony is undoing it.
-int leftovers_kept_undo(const char *name, struct str *report, struct err *err);
+// held_fd (-1: none), which keeps others off, is closed when nothing but the undoing is left to do,
+// for it would keep a mount busy.
+int leftovers_kept_undo(const char *name, int held_fd, struct str *report, struct err *err);
 
 // Undoes what owners that no longer live have left (their lock is free); never a living one's.
 // Appends a line per thing undone or not.

@@ -164,7 +164,7 @@ void leftovers_kept_free(struct leftovers_kept *list, size_t n)
     free(list);
 }
 
-int leftovers_kept_undo(const char *name, struct str *report, struct err *err)
+int leftovers_kept_undo(const char *name, int held_fd, struct str *report, struct err *err)
 {
     char **dirs = registry_kept_dirs();
     struct registry registry;
@@ -179,6 +179,8 @@ int leftovers_kept_undo(const char *name, struct str *report, struct err *err)
         free(path);
     }
     registry_dirs_free(dirs);
+    if (held_fd >= 0)
+        close(held_fd);
     if (ready == 0)
         return there ? err_set(err, ERR_USAGE, "another prony is at work on %s", name)
                      : err_set(err, ERR_USAGE, "there is no %s", name);

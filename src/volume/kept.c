@@ -66,18 +66,20 @@ void volume_kept_free(struct volume_kept *list, size_t n)
     free(list);
 }
 
-// Is a run at work there? It holds the lock on the directory.
-static int check_unused(const struct volume_kept *kept, struct err *err)
+// Is a run at work there? It holds the lock on the directory. If not, no other comes while ret_fd
+// is open (-1: there is nothing to hold).
+static int hold(const struct volume_kept *kept, int *ret_fd, struct err *err)
 {
     int fd = open(kept->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = 0;
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        rc = err_set(err, ERR_USAGE, "volume %s is in use by another prony: wait for its end",
-                     kept->name);
-    if (fd >= 0)
+    *ret_fd = -1;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         close(fd);
-    return rc;
+        return err_set(err, ERR_USAGE, "volume %s is in use by another prony: wait for its end",
+                       kept->name);
+    }
+    *ret_fd = fd;
+    return 0;
 }
 
 // Another one that lies in it would go with it.
@@ -98,15 +100,15 @@ int volume_take_down(const char *name, struct err *err)
     struct str report = STR_INIT;
     size_t n;
     struct volume_kept *list = volume_list_kept(&n);
-    int rc = volume_check_name(name, err);
+    int rc = volume_check_name(name, err), held_fd = -1;
 
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; rc == 0 && held_fd < 0 && i < n; i++)
         if (strcmp(list[i].name, name) == 0)
-            rc = check_empty(list, n, &list[i], err) < 0 ? -1 : check_unused(&list[i], err);
+            rc = check_empty(list, n, &list[i], err) < 0 ? -1 : hold(&list[i], &held_fd, err);
     volume_kept_free(list, n);
     if (rc < 0)
         return rc;
-    rc = leftovers_kept_undo(name, &report, err);
+    rc = leftovers_kept_undo(name, held_fd, &report, err);
     if (rc < 0)
         err_prefix(err, "volume %s", name);
     if (rc > 0) {

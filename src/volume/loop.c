@@ -117,7 +117,9 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
 
     // The mount point comes first: mkdir lets only one of two volumes of a name go on.
     plan_mount_point(plan, volume, point);
-    struct plan_step *step = plan_command(plan, "install", "-m", "600", "/dev/null", file, NULL);
+    struct plan_step *step =
+        plan_command(plan, "sh", "-c", "umask 077; set -C; : >\"$0\"", file, NULL);
+    step->exclusive = true; // set -C: what is there already fails
     plan_undo(step, PLAN_FILE, file, NULL);
     if (allocation == FULL)
         plan_command(plan, "fallocate", "--length", size, file, NULL);

@@ -110,6 +110,7 @@ static int plan_lvm(const struct volume *volume, struct plan_of_volume *plan, st
     if (add_stripes(step, volume, err) < 0)
         goto out;
     plan_word(step, group);
+    step->exclusive = true;
     plan_undo(step, PLAN_COMMAND_IF, device, "lvremove", "--yes", full, NULL);
     rc = plan_file_system(plan, volume, device, 0, point, err);
     plan->path = mem_strdup(point);

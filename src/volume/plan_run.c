@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,7 +18,8 @@
 #include "volume/plan.h"
 #include "volume/volume.h"
 
-#define READY_PAUSE_NS (20 * NS_PER_MS)
+#define READY_PAUSE_NS   (20 * NS_PER_MS)
+#define LOCK_PATIENCE_NS (5 * NS_PER_S)
 
 // Where the words of a step stand for what an earlier one printed: those; the caller frees only
 // the array.
@@ -209,6 +211,20 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     return rc;
 }
 
+// udev holds a lock on a block device for as long as it looks at it.
+static int lock_patiently(int fd)
+{
+    int64_t until_ns = clock_now_ns(&clock_system) + LOCK_PATIENCE_NS;
+    struct stat st;
+    bool is_device = fstat(fd, &st) == 0 && S_ISBLK(st.st_mode);
+    int rc;
+
+    while ((rc = flock(fd, LOCK_EX | LOCK_NB)) < 0 && errno == EWOULDBLOCK && is_device &&
+           clock_now_ns(&clock_system) < until_ns)
+        clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + READY_PAUSE_NS);
+    return rc;
+}
+
 int plan_lock(struct plan_of_volume *plan, struct err *err)
 {
     if (!plan->lock)
@@ -216,7 +232,7 @@ int plan_lock(struct plan_of_volume *plan, struct err *err)
     plan->lock_fd = open(plan->lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (plan->lock_fd < 0)
         return err_set(err, ERR_USAGE, "%s: %s", plan->lock, strerror(errno));
-    if (flock(plan->lock_fd, LOCK_EX | LOCK_NB) == 0)
+    if (lock_patiently(plan->lock_fd) == 0)
         return 0;
     int error = errno;
     close(plan->lock_fd);

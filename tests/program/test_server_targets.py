@@ -67,7 +67,7 @@ class Here:
         registry = self.prony.place.runtime / "prony"
         return (self.servers() + [str(p) for p in self.temp.iterdir()] +
                 [str(p) for p in self.dir.glob(".prony-server-*")] +
-                [str(p) for p in registry.glob("*")])
+                [str(p) for p in registry.glob("*") if p.is_file()])
 
     def nothing_left(self, timeout_s=0):
         wait_until(lambda: not self.leftovers(), timeout_s)

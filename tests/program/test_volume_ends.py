@@ -12,7 +12,7 @@ from harness.place import wait_until
 from harness.volumes import (MOUNT_DIR, SMALL, Commands, down, left, loops_here, name, point,
                              sanitized_once, up)  # noqa: F401
 
-STEPS = ["install", "truncate", "losetup", "mkfs.ext4", "mount"]
+STEPS = ["sh", "truncate", "losetup", "mkfs.ext4", "mount"]
 ENDS = [signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
 
 
@@ -119,3 +119,17 @@ def test_many_cycles_leave_nothing(prony, name):
         up(prony, name, f"loop:{SMALL},fs=ext2")
         down(prony, name)
     assert not left(prony) and str(point(name)) not in volumes.mounts()
+
+
+@pytest.mark.unsanitized
+def test_the_image_of_another_that_came_first_stays(prony, name, commands):
+    commands.hold("sh", "before")
+    run = prony.start("volume", "up", f"{name}=loop:{SMALL}", env=commands.environment())
+    assert commands.reached(), run.peek()
+    image = prony.dir / f"prony-{name}.img"
+    image.write_bytes(b"theirs")
+    commands.release()
+    result = run.wait()
+    assert result.status == 1 and str(image) in result.err, result
+    assert image.read_bytes() == b"theirs" and not point(name).exists()
+    image.unlink()

@@ -87,9 +87,9 @@ static void what_is_kept_stays_until_it_is_undone_by_name(void **state)
     assert_string_equal(list[0].words[1], "a b\n\\");
     assert_null(list[0].words[2]);
     leftovers_kept_free(list, n);
-    assert_int_equal(leftovers_kept_undo("fast", &report, &err), 0);
+    assert_int_equal(leftovers_kept_undo("fast", -1, &report, &err), 0);
     assert_false(exists(place->tree));
-    assert_int_equal(leftovers_kept_undo("fast", &report, &err), -1);
+    assert_int_equal(leftovers_kept_undo("fast", -1, &report, &err), -1);
     assert_int_equal(err.kind, ERR_USAGE);
     list = leftovers_kept_list(&n);
     assert_int_equal(n, 0);
@@ -112,7 +112,7 @@ static void the_guard_of_an_owner_that_kept_leaves_it_alone(void **state)
     assert_int_equal(status, 0);
     usleep(50000); // whatever the guard would do, it would do it now
     assert_true(exists(place->tree));
-    assert_int_equal(leftovers_kept_undo("fast", NULL, NULL), 0);
+    assert_int_equal(leftovers_kept_undo("fast", -1, NULL, NULL), 0);
 }
 
 static void a_name_is_given_once(void **state)
@@ -134,7 +134,7 @@ static void a_name_is_given_once(void **state)
     leftovers_close(lo, NULL);
     assert_false(exists(other));
     assert_true(exists(place->tree));
-    assert_int_equal(leftovers_kept_undo("fast", NULL, NULL), 0);
+    assert_int_equal(leftovers_kept_undo("fast", -1, NULL, NULL), 0);
     free(other);
 }
 
@@ -152,7 +152,7 @@ static void what_cannot_be_undone_stays_listed(void **state)
     assert_int_equal(mkdir(place->tree, 0700), 0);
     assert_true(leftovers_add_command(lo, command, NULL) > 0);
     assert_int_equal(leftovers_keep(lo, "stuck", words, NULL), 0);
-    assert_int_equal(leftovers_kept_undo("stuck", &report, NULL), 2);
+    assert_int_equal(leftovers_kept_undo("stuck", -1, &report, NULL), 2);
     assert_true(exists(place->tree)); // it may lie below
     assert_non_null(strstr(report.buf, "could not undo command false"));
     struct leftovers_kept *list = leftovers_kept_list(&n);
@@ -200,7 +200,7 @@ static void after_a_reboot_the_files_go(void **state)
     assert_non_null(strstr(report.buf, "undone: file"));
     assert_null(strstr(report.buf, "note"));
     assert_null(strstr(report.buf, "mount"));
-    assert_int_equal(leftovers_kept_undo("other", NULL, NULL), 0);
+    assert_int_equal(leftovers_kept_undo("other", -1, NULL, NULL), 0);
     str_release(&report);
     free(path);
     free(file_path);
@@ -220,11 +220,11 @@ static void a_directory_goes_only_while_it_is_empty(void **state)
     assert_int_equal(mkdir(place->tree, 0700), 0);
     assert_int_equal(leftovers_keep(lo, "fast", words, NULL), 0);
     assert_int_equal(mkdir(theirs, 0700), 0);
-    assert_int_equal(leftovers_kept_undo("fast", &report, NULL), 1);
+    assert_int_equal(leftovers_kept_undo("fast", -1, &report, NULL), 1);
     assert_non_null(strstr(report.buf, "could not undo dir"));
     assert_true(exists(theirs));
     assert_int_equal(rmdir(theirs), 0);
-    assert_int_equal(leftovers_kept_undo("fast", NULL, NULL), 0);
+    assert_int_equal(leftovers_kept_undo("fast", -1, NULL, NULL), 0);
     assert_false(exists(place->tree));
     str_release(&report);
     free(theirs);

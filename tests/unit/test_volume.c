@@ -197,7 +197,7 @@ static void plans_are_those_of_the_manual_pages(void **state)
         {"loop:size=64M,in=/tmp,alloc=full,fs=xfs,mkfs={-d agcount=2}",
          "mkdir -p -m 755 /run/prony-volumes\n"
          "mkdir -m 755 /run/prony-volumes/t\n"
-         "install -m 600 /dev/null /tmp/prony-t.img\n"
+         "sh -c 'umask 077; set -C; : >\"$0\"' /tmp/prony-t.img\n"
          "fallocate --length 67108864 /tmp/prony-t.img\n"
          "LOOP=$(losetup --find --show --direct-io=on /tmp/prony-t.img)\n"
          "mkfs.xfs -q -K -d agcount=2 \"$LOOP\"\n"

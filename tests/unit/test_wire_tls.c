@@ -135,7 +135,7 @@ static void what_is_sealed_reaches_the_server(void **state)
             assert_int_equal(db_wire_seal(&p.wire, &plain, &out), 0);
             assert_int_equal(plain.len, 0);
             assert_memory_equal(out.buf, "before", 6);
-            assert_null(strstr(out.buf, "of"));
+            assert_null(memmem(out.buf, out.len, "99 of ", 6)); // short words occur by chance
             for (size_t at = 6; at < out.len;) {
                 int n = BIO_write(p.transport, out.buf + at, (int)(out.len - at));
                 if (n > 0)
