@@ -432,37 +432,91 @@ failed:
     return -1;
 }
 
+// Where the kept registries lie when they must outlive a login and a boot; NULL: with the others.
+static char *state_dir(void)
+{
+    const char *state = getenv("PRONY_STATE_DIR");
+
+    if (state && state[0] == '/')
+        return mem_strdup(state);
+    return geteuid() == 0 ? mem_strdup("/var/lib/prony") : NULL;
+}
+
+// The registry's text in a new file without a lasting name; its descriptor, or -1 with errno.
+static int copy(struct registry *registry, int dir_fd, const char *temporary)
+{
+    struct str text = STR_INIT;
+    int fd = -1, error = EIO;
+
+    (void)unlinkat(dir_fd, temporary, 0);
+    if (read_whole(registry, &text, NULL) == 0) {
+        fd = openat(dir_fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        error = errno;
+        ssize_t n = fd < 0 ? -1 : write(fd, text.buf, text.len);
+        if (fd >= 0 && (n != (ssize_t)text.len || lock(fd) < 0 || fsync(fd) < 0)) {
+            error = n >= 0 && n != (ssize_t)text.len ? ENOSPC : errno;
+            close(fd);
+            fd = -1;
+            (void)unlinkat(dir_fd, temporary, 0);
+        }
+    }
+    str_release(&text);
+    errno = error;
+    return fd;
+}
+
 int registry_move_to_kept(struct registry *registry, const char *name, struct err *err)
 {
-    char *dir = mem_printf("%.*s/kept", (int)(strrchr(registry->path, '/') - registry->path),
-                           registry->path);
-    char *path = mem_printf("%s/%s", dir, name);
-    int dir_fd = registry_dir_open(dir, true);
-    int rc = 0;
+    char *state = state_dir();
+    char *dir = state
+                    ? mem_printf("%s/kept", state)
+                    : mem_printf("%.*s/kept", (int)(strrchr(registry->path, '/') - registry->path),
+                                 registry->path);
+    char *temporary = mem_printf(".%d", (int)getpid());
+    int rc = 0, fd = -1;
 
+    if (state)
+        (void)mkdir(state, 0700);
+    int dir_fd = registry_dir_open(dir, true);
+    if (dir_fd >= 0)
+        fd = copy(registry, dir_fd, temporary);
     // Not rename, which would replace another one.
-    if (dir_fd < 0)
+    if (fd < 0)
         rc = err_set(err, ERR_FAILED, "%s: %s", dir, strerror(errno));
-    else if (link(registry->path, path) < 0)
+    else if (linkat(dir_fd, temporary, dir_fd, name, 0) < 0)
         rc = errno == EEXIST ? err_set(err, ERR_USAGE, "there is a %s already", name)
-                             : err_set(err, ERR_FAILED, "%s: %s", path, strerror(errno));
+                             : err_set(err, ERR_FAILED, "%s/%s: %s", dir, name, strerror(errno));
+    if (fd >= 0)
+        (void)unlinkat(dir_fd, temporary, 0);
+    if (rc == 0) {
+        (void)fsync(dir_fd);
+        (void)!ftruncate(registry->fd, registry->header_len); // the guard reads it
+        unlink(registry->path);
+        close(registry->fd);
+        registry->fd = fd;
+        free(registry->path);
+        registry->path = mem_printf("%s/%s", dir, name);
+    } else if (fd >= 0) {
+        close(fd);
+    }
     if (dir_fd >= 0)
         close(dir_fd);
+    free(temporary);
     free(dir);
-    if (rc < 0) {
-        free(path);
-        return rc;
-    }
-    unlink(registry->path);
-    free(registry->path);
-    registry->path = path;
-    return 0;
+    free(state);
+    return rc;
 }
 
 char **registry_kept_dirs(void)
 {
-    char **dirs = registry_dirs();
+    char *state = state_dir();
+    char **dirs = NULL;
+    size_t n = 0;
 
+    if (state)
+        add_dir(&dirs, &n, state);
+    else
+        dirs = registry_dirs();
     for (size_t i = 0; dirs[i]; i++) {
         char *kept = mem_printf("%s/kept", dirs[i]);
         free(dirs[i]);

@@ -18,8 +18,9 @@
 // owner and, through the same open file, by the owner's guard; who holds the lock may undo. It is
 // trusted only when it and its directory belong to this user and nobody else may write them.
 //
-// A registry that is kept (leftovers_keep) lies unlocked in the directory `kept` beside the others,
-// under a name of its own; it is nobody's leftover until the next boot.
+// A registry that is kept (leftovers_keep) lies unlocked under a name of its own in the directory
+// `kept`: of $PRONY_STATE_DIR, or of /var/lib/prony for root, else beside the others; it is
+// nobody's leftover until the next boot.
 #pragma once
 
 #include <stdbool.h>

@@ -58,7 +58,7 @@ def left(prony):
     lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
     lines += [str(path) for path in (prony.dir / "tmp").iterdir()]
     lines += [str(path) for pid in prony.pids for path in MOUNT_DIR.glob(f"{pid}-*")]
-    return lines + [str(path) for path in (prony.place.runtime / "prony" / "kept").glob("*")]
+    return lines + [str(path) for path in (prony.place.state / "kept").glob("*")]
 
 
 def fs_of(text):

@@ -32,7 +32,10 @@ static int place_make(void **state)
     place->dir = mem_strdup("/tmp/prony-test-kept-XXXXXX");
     assert_non_null(mkdtemp(place->dir));
     setenv("XDG_RUNTIME_DIR", place->dir, 1);
-    place->kept = mem_printf("%s/prony/kept", place->dir);
+    place->kept = mem_printf("%s/state", place->dir);
+    setenv("PRONY_STATE_DIR", place->kept, 1);
+    free(place->kept);
+    place->kept = mem_printf("%s/state/kept", place->dir);
     place->tree = mem_printf("%s/tree", place->dir);
     *state = place;
     return 0;

@@ -78,6 +78,7 @@ class Place:
         os.chmod(self.dir, 0o711)  # servers run as other users; their own directories are private
         self.token = self.dir.name
         self.runtime = self.make("runtime")  # XDG_RUNTIME_DIR, where prony's registry lies
+        self.state = self.make("state")      # PRONY_STATE_DIR, where kept volumes are listed
         self.temp = self.make("tmp")         # TMPDIR of prony
         self.home = self.make("home")        # HOME of prony: no password or option files
         self.reports = self.make("reports")  # of the sanitizers
@@ -124,7 +125,7 @@ class Place:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        for where in (self.runtime, self.temp):
+        for where in (self.runtime, self.state, self.temp):
             for path in sorted(where.rglob("*")):
                 if path.is_file() or path.is_symlink():
                     lines.append(f"file {path} stays")
@@ -164,6 +165,7 @@ class Place:
             "HOME": str(self.home),
             "TMPDIR": str(self.temp),
             "XDG_RUNTIME_DIR": str(self.runtime),
+            "PRONY_STATE_DIR": str(self.state),
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
         })
