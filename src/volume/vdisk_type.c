@@ -20,7 +20,7 @@ static const struct volume_key keys[] = {
     {"mkfs", "{OPTION...}", "options for mkfs.NAME, cut at blanks"},
     {"mount", "{OPTION,...}", "mount options"},
     {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)"},
-    {"with", "NAME", "one daemon for all volumes that say the same, so that one recording has all"},
+    {"with", "NAME", "those that say the same share a daemon, and so a recording"},
     BLOCK_KEYS,
     {"rpm", "N", "turns per minute of a hard disk; 0: solid state"},
     {"seek-track", "DURATION", "to the next track"},
