@@ -31,6 +31,8 @@ struct commands {
     size_t n_items, cap_items;
 };
 struct words *commands_add(struct commands *commands, const char *program);
+// A plain copy of all that is in a directory, into one that is there.
+void commands_add_copy(struct commands *commands, const char *from, const char *to);
 void commands_release(struct commands *commands);
 
 #define SERVER_PROGRAMS_MAX 2

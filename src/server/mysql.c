@@ -242,15 +242,9 @@ static void plan_copy(const struct server_plan *plan, const char *from, const ch
         "-maxdepth",    "1", "(",     "-name", "ib_logfile*", "-o", "-name",
         "#innodb_redo", ")", "-exec", "mv",    "-t",
     };
-    struct words *argv = commands_add(commands, "cp");
-
     (void)log_from; // only copies of directories that have their log are made
-    words_add(argv, "-a");
-    words_add(argv, "--reflink=never"); // later writes must cost what they cost
-    words_add(argv, "-T");
-    words_add(argv, from);
-    words_add(argv, plan->data);
-    argv = commands_add(commands, "rm");
+    commands_add_copy(commands, from, plan->data);
+    struct words *argv = commands_add(commands, "rm");
     words_add(argv, "-f");
     words_addf(argv, "%s/auto.cnf", plan->data); // MySQL's name for itself must be its own
     if (!plan->log)

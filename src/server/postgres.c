@@ -228,15 +228,10 @@ static void plan_copy(const struct server_plan *plan, const char *from, const ch
                       struct commands *commands)
 {
     char own_log[PATH_MAX + 16];
-    struct words *argv = commands_add(commands, "cp");
 
     snprintf(own_log, sizeof(own_log), "%s/pg_wal", plan->data);
-    words_add(argv, "-a");
-    words_add(argv, "--reflink=never"); // later writes must cost what they cost
-    words_add(argv, "-T");
-    words_add(argv, from);
-    words_add(argv, plan->data);
-    argv = commands_add(commands, "rm");
+    commands_add_copy(commands, from, plan->data);
+    struct words *argv = commands_add(commands, "rm");
     words_add(argv, "-f");
     words_addf(argv, "%s/postmaster.pid", plan->data);
     words_addf(argv, "%s/postmaster.opts", plan->data);

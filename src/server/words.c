@@ -72,6 +72,17 @@ struct words *commands_add(struct commands *commands, const char *program)
     return words;
 }
 
+void commands_add_copy(struct commands *commands, const char *from, const char *to)
+{
+    struct words *argv = commands_add(commands, "cp");
+
+    words_add(argv, "-a");
+    words_add(argv, "--reflink=never"); // later writes must cost what they cost
+    words_add(argv, "-T");
+    words_add(argv, from);
+    words_add(argv, to);
+}
+
 void commands_release(struct commands *commands)
 {
     for (size_t i = 0; i < commands->n_items; i++)
