@@ -300,14 +300,17 @@ static void detach_one(int number, const char *path, void *context)
         d->failed++;
 }
 
+// Until the mount point itself is gone: a daemon that is only starting would mount there later.
 static int unmount(const char *disks_dir, struct err *err)
 {
     int64_t end_ns = clock_now_ns(&clock_system) + UNMOUNT_NS;
 
-    while (vdisk_mount_find(disks_dir, NULL, NULL, NULL) == 1) {
-        if (umount2(disks_dir, 0) == 0 || errno == EINVAL)
+    while (rmdir(disks_dir) < 0 && errno != ENOENT) {
+        if (errno != EBUSY)
+            return err_set(err, ERR_FAILED, "cannot remove %s: %s", disks_dir, strerror(errno));
+        if (umount2(disks_dir, 0) == 0)
             continue;
-        if (errno != EBUSY || clock_now_ns(&clock_system) > end_ns)
+        if ((errno != EBUSY && errno != EINVAL) || clock_now_ns(&clock_system) > end_ns)
             return err_set(err, ERR_FAILED, "cannot unmount %s: %s", disks_dir, strerror(errno));
         pause_a_little();
     }
@@ -331,12 +334,11 @@ static int wait_for_end(pid_t pid, uint64_t ticks, int64_t allowed_ns)
 
 static void remove_files(const char *dir)
 {
-    static const char *const names[] = {"socket", "daemon.log", "disks"};
+    static const char *const names[] = {"socket", "daemon.log"};
 
     for (size_t i = 0; i < ARR_LEN(names); i++) {
         char *path = mem_printf("%s/%s", dir, names[i]);
-        if (unlink(path) < 0 && errno == EISDIR)
-            (void)rmdir(path);
+        (void)unlink(path);
         free(path);
     }
     (void)rmdir(dir); // stays when something else lies in it
