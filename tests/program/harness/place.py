@@ -134,18 +134,23 @@ class Place:
         return lines
 
     def mounts(self):
+        """What is mounted or attached here, as lines; taken away, so that it is told once."""
         lines = []
         for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
             point = line.split()[4]
             if point.startswith(str(self.dir) + "/"):
                 lines.append(f"{point} is still mounted")
+                subprocess.run(["umount", point], capture_output=True, check=False, timeout=60)
         for path in Path("/sys/block").glob("loop*/loop/backing_file"):
             try:
                 backing = path.read_text(encoding="utf-8").strip()
             except OSError:
                 continue
             if backing.startswith(str(self.dir) + "/"):
-                lines.append(f"/dev/{path.parts[3]} is still attached to {backing}")
+                device = f"/dev/{path.parts[3]}"
+                lines.append(f"{device} is still attached to {backing}")
+                subprocess.run(["losetup", "-d", device], capture_output=True, check=False,
+                               timeout=60)
         return lines
 
     def sanitizer_reports(self):
