@@ -3,7 +3,7 @@
 
 BUILD = build
 
-.PHONY: all demo check bench install uninstall lint clean help
+.PHONY: all demo check bench bench-storage install uninstall lint clean help
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -29,6 +29,12 @@ bench:
 	tools/build build-bench -Dbuildtype=release
 	bench/run --build build-bench
 
+# Volumes and virtual disks against what they say: writes bench/STORAGE.md; as root, 25 minutes.
+bench-storage:
+	tools/setup build check bench
+	tools/build build-bench -Dbuildtype=release
+	bench/run storage --build build-bench
+
 install: all
 	meson install -C $(BUILD) --no-rebuild
 
@@ -46,5 +52,6 @@ help:
 	@echo 'make demo      install missing packages, build, measure SQLite on this disk'
 	@echo 'make check     install missing packages, build, lint, test everything'
 	@echo 'make bench     install missing packages, build, compare with pgbench and sysbench'
+	@echo 'make bench-storage   likewise, hold volumes and virtual disks against what they say'
 	@echo 'make install   install (DESTDIR, and meson configure -Dprefix=... $(BUILD))'
 	@echo 'make clean     remove all build directories'

@@ -69,3 +69,10 @@ def test_a_quick_run_fills_all_tables(prony, place):
     for words in ("prony alone", "| 4       | prony ring-epoll ", "| 4       | prony threads ",
                   "| 4       | pgbench ", "Machine and versions"):
         assert words in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.without_prony
+def test_every_part_of_both_sets_can_be_loaded():
+    run = subprocess.run([REPO / "bench" / "run", "--help"], capture_output=True, text=True,
+                         check=False)
+    assert run.returncode == 0 and all(f"\n  {name} " in run.stdout for name in ("null", "cycles"))
