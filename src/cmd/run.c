@@ -19,12 +19,14 @@
 #include "cmd/progress.h"
 #include "cmd/setup.h"
 #include "cmd/version.h"
+#include "cmd/watching.h"
 #include "load/loop.h"
 #include "load/run.h"
 #include "report/report.h"
 #include "store/store.h"
 #include "watch/doubts.h"
 #include "watch/host.h"
+#include "watch/limit.h"
 #include "watch/storage.h"
 
 // Everything one run holds open, released together in run_release.
@@ -305,6 +307,7 @@ struct load_watch {
     struct progress progress;
     struct doubt_input *doubts;
     struct events *events;
+    struct sampler *sampler;
     double clock_due_s; // since the load began
 };
 
@@ -313,6 +316,8 @@ static void on_begin(void *arg, int64_t start_ns)
     struct load_watch *watch = arg;
 
     events_begin(watch->events, start_ns);
+    if (watch->sampler)
+        sampler_begin(watch->sampler, start_ns);
 }
 
 static void on_tick(void *arg, const struct run_tick *tick)
@@ -349,8 +354,13 @@ static int run_measure(struct run *run, struct err *err)
 
     sample_counters(run, &run->counters_before);
     host_sample_take(&run->doubts.before);
+    // A trace shows what the load asks, not what it is watched by.
+    if (run->options.watch == RUN_WATCH_ON)
+        watch.sampler =
+            watching_open(&run->setup, run->doubts.data, run->doubts.log, !run->options.trace);
     int rc = run_load(&run->plan, &hooks, &run->result, err);
     events_end(run->events);
+    sampler_end(watch.sampler, rc == 0 ? run->result : NULL);
     host_sample_take(&run->doubts.after);
     progress_end(&watch.progress);
     if (rc == 0) {
@@ -380,6 +390,7 @@ static void judge(struct run *run)
         run->doubts.contended_rows = setup->scale;
     }
     doubts_judge(run->result, &run->doubts);
+    limit_judge(run->result, &run->doubts);
 }
 
 // The result is told even when it could not be kept; losing it is still a failure.

@@ -12,6 +12,7 @@
 
 static const char *const protocols[] = {"simple", "extended", "prepared", NULL};
 static const char *const pipelines[] = {"none", "auto", NULL};
+static const char *const watches[] = {"on", "off", NULL};
 static const char *const tunes[] = {"none", "oltp", NULL}; // by enum server_tune
 static const char *const arrivals[] = {"poisson", "even", NULL};
 const char *const run_loops[] = {"auto", "ring-uring", "ring-epoll", "threads", NULL};
@@ -126,7 +127,7 @@ static const struct opt_row rows[] = {
     {"rate", 'R', OPT_DOUBLE, AT(rate_tps), NULL, 0, 1e8, .arg = "TPS",
      .help = "open loop: so many a second; latency from the plan"},
     {"arrival", 0, OPT_CHOICE, AT(arrival), "poisson", .choices = arrivals, .arg = "NAME",
-     .help = "spacing of starts under --rate: poisson or even"},
+     .help = "starts under --rate: poisson or even"},
     {"think", 0, OPT_DURATION, AT(think_ns), NULL, 0, 86400, .arg = "DURATION",
      .help = "mean pause of a client between transactions"},
     {"warmup", 0, OPT_CUSTOM, AT(warmup), "auto", .arg = "WHAT", .parse = parse_warmup,
@@ -140,9 +141,11 @@ static const struct opt_row rows[] = {
     {"at", 0, OPT_LIST, AT(at), .arg = "DURATION WHAT", .pair = true,
      .help = "during the load: checkpoint, restart, or a command"},
     {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
-     .help = "what drives the clients: auto, ring-uring, ring-epoll, threads"},
+     .help = "auto, ring-uring, ring-epoll or threads"},
     {"pipeline", 0, OPT_CHOICE, AT(pipeline), "none", .choices = pipelines, .arg = "NAME",
-     .help = "auto: send the statements of BEGIN ... COMMIT together"},
+     .help = "auto: send BEGIN ... COMMIT together"},
+    {"watch", 0, OPT_CHOICE, AT(watch), "on", .choices = watches, .arg = "WHAT",
+     .help = "off: do not look at machine and server"},
 
     {"progress", 'P', OPT_DURATION, AT(progress_ns), NULL, 0, 86400, .arg = "DURATION",
      .group = "Output", .unrecorded = true, .help = "print a line each so often"},

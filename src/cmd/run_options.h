@@ -20,7 +20,7 @@ struct run_seed {
 
 struct run_options {
     int64_t clients, threads, time_ns, transactions, scale;
-    int protocol, arrival, loop, pipeline, tune;
+    int protocol, arrival, loop, pipeline, tune, watch;
     double rate_tps;
     int64_t think_ns;
     struct run_warmup warmup;
@@ -36,6 +36,7 @@ extern const struct opt_command run_command;
 extern const char *const run_loops[]; // names by the index in run_options.loop
 
 enum { RUN_PIPELINE_NONE, RUN_PIPELINE_AUTO }; // run_options.pipeline
+enum { RUN_WATCH_ON, RUN_WATCH_OFF };          // run_options.watch
 
 // What rows cannot check alone: --time with --transactions, a FILE with a workload, ...
 int run_options_check(struct run_options *options, int n_args, char **args, struct err *err);

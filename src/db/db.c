@@ -547,3 +547,15 @@ void db_sample(struct db_session *session, struct kvs *counters)
     if (target->trace)
         db_trace_call(target->trace, session->client, "sample", NULL, start_ns, NULL);
 }
+
+bool db_has_gauges(const struct db_target *target)
+{
+    return target->driver->gauges;
+}
+
+void db_gauges(struct db_session *session, struct kvs *gauges)
+{
+    assert(db_has_gauges(session->target));
+    if (!session->lost)
+        session->target->driver->gauges(session, gauges);
+}

@@ -267,3 +267,11 @@ void db_describe_place(struct db_session *session, struct db_facts *facts);
 // Cumulative counters, name and value ("checkpoints", "wal_bytes", "blocks_read", ...); the
 // difference of two samples describes a run. Missing ones are left out. Never fails.
 void db_sample(struct db_session *session, struct kvs *counters);
+
+// Momentary values: how many sessions of this database other than this one wait for what
+// ("wait:Lock:tuple", "wait:CPU"; "wait:client" for those that the client has to go on with), and
+// gauges of the engine ("dirty_pages", "checkpoint_age_bytes"). Cheap enough for several times a
+// second. Only where db_has_gauges. Never fails.
+#define DB_GAUGE_WAIT "wait:"
+bool db_has_gauges(const struct db_target *target);
+void db_gauges(struct db_session *session, struct kvs *gauges);

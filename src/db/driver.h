@@ -93,6 +93,7 @@ struct db_driver {
     void (*describe)(struct db_session *session, struct db_facts *facts);
     void (*describe_place)(struct db_session *session, struct db_facts *facts); // optional
     void (*sample)(struct db_session *session, struct kvs *counters);           // optional
+    void (*gauges)(struct db_session *session, struct kvs *gauges);             // optional
 
     // Optional: the protocol for the ring, which then stands among the loops.
     const struct db_wire_codec *wire;

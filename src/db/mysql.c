@@ -427,5 +427,6 @@ const struct db_driver db_driver_mysql = {
     .settle_table = mysqldb_settle_table,
     .describe = mysqldb_describe,
     .sample = mysqldb_sample,
+    .gauges = mysqldb_gauges,
     .wire = &mysqldb_wire_codec,
 };

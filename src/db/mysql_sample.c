@@ -1,8 +1,11 @@
 // Counters: the server's global status under prony's names, which are those of the other engines
 // where they mean the same. All are cumulative since the server's start.
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/arr.h"
+#include "base/mem.h"
 #include "base/units.h"
 #include "db/mysqldb.h"
 
@@ -90,4 +93,53 @@ void mysqldb_sample(struct db_session *base, struct kvs *out)
     mysqldb_text(s, sql.buf, sql.len, false, take_counter, out, &ignored);
     str_release(&sql);
     add_blocks_hit(out);
+}
+
+// ---- momentary values
+
+static const struct {
+    const char *status, *name;
+} gauges_of[] = {
+    {"Innodb_row_lock_current_waits", DB_GAUGE_WAIT "row lock"},
+    {"Innodb_buffer_pool_pages_dirty", "dirty_pages"},
+    {"Innodb_checkpoint_age", "checkpoint_age_bytes"},
+    {"Innodb_history_list_length", "history_list_length"},
+};
+
+static void take_gauge(void *arg, int n, const char *const *names, const char *const *values)
+{
+    struct kvs *out = arg;
+
+    (void)names;
+    for (size_t i = 0; n >= 2 && values[0] && values[1] && i < ARR_LEN(gauges_of); i++)
+        if (strcasecmp(values[0], gauges_of[i].status) == 0)
+            kvs_set(out, gauges_of[i].name, values[1]);
+}
+
+static void take_state(void *arg, int n, const char *const *names, const char *const *values)
+{
+    (void)names;
+    if (n < 2 || !values[0] || !values[1])
+        return;
+    char *key = mem_printf(DB_GAUGE_WAIT "%s", values[0]);
+    kvs_add(arg, key, values[1]);
+    free(key);
+}
+
+// The process list tells the stage that a session is in, which is not always a wait: one that waits
+// for a row lock is "Updating".
+void mysqldb_gauges(struct db_session *base, struct kvs *out)
+{
+    static const char status[] =
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_row_lock_current_waits', "
+        "'Innodb_buffer_pool_pages_dirty', 'Innodb_checkpoint_age', 'Innodb_history_list_length')";
+    static const char states[] =
+        "SELECT CASE WHEN command = 'Sleep' THEN 'client' WHEN coalesce(state, '') = '' THEN 'CPU' "
+        "ELSE state END, count(*) FROM information_schema.processlist WHERE db = database() AND "
+        "id <> connection_id() GROUP BY 1";
+    struct mysqldb_session *s = mysqldb_session(base);
+    struct db_result ignored = {0};
+
+    mysqldb_text(s, status, strlen(status), false, take_gauge, out, &ignored);
+    mysqldb_text(s, states, strlen(states), false, take_state, out, &ignored);
 }

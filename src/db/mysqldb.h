@@ -220,3 +220,4 @@ void mysqldb_bulk_release(struct mysqldb_session *s);
 
 void mysqldb_describe(struct db_session *base, struct db_facts *facts);
 void mysqldb_sample(struct db_session *base, struct kvs *counters);
+void mysqldb_gauges(struct db_session *base, struct kvs *gauges);

@@ -545,5 +545,6 @@ const struct db_driver db_driver_postgres = {
     .describe = postgres_describe,
     .describe_place = postgres_describe_place,
     .sample = postgres_sample,
+    .gauges = postgres_gauges,
     .wire = &postgres_wire_codec,
 };

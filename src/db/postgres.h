@@ -132,6 +132,7 @@ void postgres_bulk_release(struct postgres_bulk *bulk);
 void postgres_describe(struct db_session *base, struct db_facts *facts);
 void postgres_describe_place(struct db_session *base, struct db_facts *facts);
 void postgres_sample(struct db_session *base, struct kvs *counters);
+void postgres_gauges(struct db_session *base, struct kvs *gauges);
 
 // ---- postgres_facts.c and postgres_place.c
 

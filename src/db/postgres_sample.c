@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arr.h"
+#include "base/mem.h"
 
 struct counter {
     const char *column;
@@ -135,4 +136,25 @@ void postgres_sample(struct db_session *base, struct kvs *counters)
         PQclear(res);
     }
     add_checkpoints(counters);
+}
+
+// Sessions that are in no statement wait for their client, as does one in the middle of sending or
+// reading. A session without a wait is on a processor, or wants to be.
+void postgres_gauges(struct db_session *base, struct kvs *gauges)
+{
+    struct postgres_session *s = postgres_session(base);
+    PGresult *res = postgres_ask(s,
+                                 "SELECT CASE WHEN state <> 'active' OR wait_event_type = 'Client' "
+                                 "THEN 'client' ELSE coalesce(wait_event_type || ':' || "
+                                 "wait_event, 'CPU') END, count(*) FROM pg_stat_activity WHERE "
+                                 "backend_type = 'client backend' AND datname = current_database() "
+                                 "AND pid <> pg_backend_pid() GROUP BY 1",
+                                 NULL);
+
+    for (int i = 0; res && PQnfields(res) == 2 && i < PQntuples(res); i++) {
+        char *key = mem_printf(DB_GAUGE_WAIT "%s", PQgetvalue(res, i, 0));
+        kvs_add(gauges, key, PQgetvalue(res, i, 1));
+        free(key);
+    }
+    PQclear(res);
 }

@@ -179,6 +179,28 @@ static json_t *warnings(const struct result *r)
     return array;
 }
 
+static json_t *watch(const struct result *r)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < r->n_watch; i++) {
+        const struct result_watch *w = &r->watch[i];
+        json_t *values = json_array();
+        for (int s = 0; s < w->n; s++)
+            json_array_append_new(values, json_value_number(w->values[s]));
+        json_array_append_new(array, json_pack("{so so so}", "subject", json_value_text(w->subject),
+                                               "name", json_value_text(w->name), "values", values));
+    }
+    return array;
+}
+
+static json_t *limit(const struct result *r)
+{
+    return r->limit_id ? json_pack("{so so}", "id", json_value_text(r->limit_id), "text",
+                                   json_value_text(r->limit_text))
+                       : json_null();
+}
+
 static json_t *clients_done(const struct result *r)
 {
     json_t *array = json_array();
@@ -264,6 +286,8 @@ int report_json(const struct result *result, FILE *out)
 
     add_identity(root, result);
     add_measures(root, result);
+    json_object_set_new(root, "limit", limit(result));
+    json_object_set_new(root, "watch", watch(result));
     json_object_set_new(root, "counters", counters_object(&result->counters));
     json_object_set_new(root, "warnings", warnings(result));
     json_object_set_new(root, "environment", json_value_kvs(&result->environment));

@@ -191,12 +191,18 @@ static bool add_events(const struct result *r, struct str *out)
     return i > 0;
 }
 
+// What held it back, with the evidence (watch/limit.h).
+static bool add_limit(const struct result *r, struct str *out)
+{
+    if (!r->limit_text)
+        return false;
+    str_add(out, r->limit_text);
+    return true;
+}
+
 const struct words_fact words_facts[] = {
-    {"loop", add_loop},
-    {"pipelined", add_pipeline},
-    {"errors", add_errors},
-    {"connections", add_outages},
-    {"events", add_events},
-    {"client CPU", add_cpu},
-    {NULL},
+    {"limit", add_limit},         {"loop", add_loop},
+    {"pipelined", add_pipeline},  {"errors", add_errors},
+    {"connections", add_outages}, {"events", add_events},
+    {"client CPU", add_cpu},      {NULL},
 };

@@ -60,6 +60,11 @@ const char *server_data(const struct server *server)
     return server->plan.data;
 }
 
+int64_t server_pid(const struct server *server)
+{
+    return server->pid;
+}
+
 void server_keep(struct server *server)
 {
     if (server_is_temporary(server) || server->kept)

@@ -105,6 +105,7 @@ bool server_is_alive(const struct server *server);
 // (PostgreSQL); and its data directory. Both last as long as the server.
 const char *server_socket(const struct server *server);
 const char *server_data(const struct server *server);
+int64_t server_pid(const struct server *server); // its first process; 0: it does not run
 
 // The data directory that was made here holds what its user wants: it stays from now on.
 void server_keep(struct server *server);

@@ -1,6 +1,7 @@
 // Reading a result back: by which words a run is found, and its rows into the struct they came
 // from.
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,6 +291,27 @@ static int read_environment(sqlite3_stmt *stmt, struct result *r, int *cap)
     return read_kv(stmt, &r->environment);
 }
 
+// "[0.98,null,1]"
+static int read_watch(sqlite3_stmt *stmt, struct result *r, int *cap)
+{
+    struct result_watch *watch = MORE(r->watch, r->n_watch, cap);
+    const char *at = (const char *)sqlite3_column_text(stmt, 2);
+
+    watch->subject = column_text(stmt, 0);
+    watch->name = column_text(stmt, 1);
+    if (!watch->subject || !watch->name || !at || *at++ != '[')
+        return -1;
+    for (int second = 0; *at && *at != ']'; second++) {
+        char *end = (char *)at + 4;
+        double value = strncmp(at, "null", 4) == 0 ? NAN : strtod(at, &end);
+        if (end == at || (*end != ',' && *end != ']') || second > DURATION_MAX)
+            return -1;
+        result_watch_set(watch, second, value);
+        at = *end == ',' ? end + 1 : end;
+    }
+    return *at == ']' ? 0 : -1;
+}
+
 static const struct {
     const char *sql;
     read_row_fn *read;
@@ -309,6 +331,7 @@ static const struct {
     {"SELECT key, value FROM options WHERE run_id = ? ORDER BY position", read_option},
     {"SELECT key, value FROM counters WHERE run_id = ? ORDER BY position", read_counter},
     {"SELECT key, value FROM environment WHERE run_id = ? ORDER BY position", read_environment},
+    {"SELECT subject, name, seconds FROM watch WHERE run_id = ? ORDER BY position", read_watch},
 };
 
 static int get_part(struct store *store, struct result *result, const char *sql, read_row_fn *read,

@@ -7,13 +7,14 @@
 
 #include "store/store.h"
 
-#define STORE_VERSION        1
+#define STORE_VERSION        2
 #define STORE_APPLICATION_ID 0x70726f6e // "pron"
 
 struct store {
     sqlite3 *db; // NULL: not made yet (STORE_WRITE)
     char *path;
     enum store_mode mode;
+    int64_t version; // of the file when it was opened
 };
 
 enum field_type { FIELD_TEXT, FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_SEED };

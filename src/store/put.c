@@ -61,6 +61,8 @@ const struct field store_run_fields[] = {
     FIELD("cpu_sys_s", FIELD_REAL, cpu_sys_s),
     FIELD("cpu_us_per_statement", FIELD_REAL, cpu_us_per_statement),
     FIELD("statements_sent", FIELD_INT, statements_sent),
+    FIELD("limit_id", FIELD_TEXT, limit_id),
+    FIELD("limit_text", FIELD_TEXT, limit_text),
     {NULL},
 };
 
@@ -287,6 +289,28 @@ static void bind_environment(sqlite3_stmt *stmt, const struct result *result, in
     bind_kv(stmt, &result->environment, i);
 }
 
+// "[0.98,null,1]": five digits are more than a sample is worth.
+static void bind_watch(sqlite3_stmt *stmt, const struct result *result, int i)
+{
+    const struct result_watch *watch = &result->watch[i];
+    struct str text = STR_INIT;
+
+    str_addc(&text, '[');
+    for (int s = 0; s < watch->n; s++) {
+        str_add(&text, s ? "," : "");
+        if (isfinite(watch->values[s]))
+            str_addf(&text, "%.5g", watch->values[s]);
+        else
+            str_add(&text, "null");
+    }
+    str_addc(&text, ']');
+    sqlite3_bind_int(stmt, 2, i);
+    bind_text(stmt, 3, watch->subject);
+    bind_text(stmt, 4, watch->name);
+    bind_text(stmt, 5, text.buf);
+    str_release(&text);
+}
+
 static int put_parts(struct store *store, const struct result *r, struct err *err)
 {
     const struct {
@@ -305,6 +329,7 @@ static int put_parts(struct store *store, const struct result *r, struct err *er
         {"INSERT INTO warnings VALUES (?, ?, ?, ?)", r->n_warnings, bind_warning},
         {"INSERT INTO options VALUES (?, ?, ?, ?)", (int)r->options.n, bind_option},
         {"INSERT INTO counters VALUES (?, ?, ?, ?)", (int)r->counters.n, bind_counter},
+        {"INSERT INTO watch VALUES (?, ?, ?, ?, ?)", r->n_watch, bind_watch},
         {"INSERT INTO environment VALUES (?, ?, ?, ?)", (int)r->environment.n, bind_environment},
     };
 

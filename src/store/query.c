@@ -117,6 +117,9 @@ int store_sql(struct store *store, const char *sql, store_row_fn *fn, void *arg,
     const char *rest;
     int rc;
 
+    // Used once before, for its first use declares a table, as the authorizer sees it: the table
+    // watch is read with it.
+    sqlite3_exec(store->db, "SELECT 1 FROM json_each('[]')", NULL, NULL, NULL);
     sqlite3_set_authorizer(store->db, authorize, NULL);
     rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, &rest);
     if (rc == SQLITE_AUTH)

@@ -1,11 +1,13 @@
 #include "store/result.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arr.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -19,7 +21,7 @@ static void result_free_texts(struct result *r)
     char *texts[] = {
         r->uuid,          r->status, r->failure,  r->boot_id,    r->prony_version,  r->command,
         r->label,         r->note,   r->target,   r->engine,     r->engine_version, r->workload,
-        r->workload_hash, r->loop,   r->protocol, r->steady_why,
+        r->workload_hash, r->loop,   r->protocol, r->steady_why, r->limit_id,       r->limit_text,
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -55,6 +57,9 @@ void result_free(struct result *r)
         free(r->warnings[i].text);
     }
     free(r->warnings);
+    for (int i = 0; i < r->n_watch; i++)
+        result_watch_release(&r->watch[i]);
+    free(r->watch);
     free(r);
 }
 
@@ -120,4 +125,43 @@ const char *result_pipeline(const struct result *result)
     const char *kept = kvs_get(&result->environment, RESULT_PIPELINE);
 
     return kept ? kept : "none"; // before there were pipelines
+}
+
+// ---- watching
+
+void result_watch_set(struct result_watch *watch, int second, double value)
+{
+    size_t n = (size_t)watch->n, cap = (size_t)watch->cap;
+
+    assert(second >= 0);
+    while (n <= (size_t)second)
+        *ARR_PUSH(watch->values, n, cap) = NAN;
+    watch->values[second] = value;
+    watch->n = (int)n;
+    watch->cap = (int)cap;
+}
+
+void result_watch_release(struct result_watch *watch)
+{
+    free(watch->subject);
+    free(watch->name);
+    free(watch->values);
+}
+
+double result_watch_mean(const struct result *r, const char *subject, const char *name)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int i = 0; i < r->n_watch; i++) {
+        const struct result_watch *w = &r->watch[i];
+        if (strcmp(w->subject, subject) != 0 || strcmp(w->name, name) != 0)
+            continue;
+        for (int s = (int)ceil(r->warmup_s); s < w->n && s < r->duration_s; s++)
+            if (isfinite(w->values[s])) {
+                sum += w->values[s];
+                n++;
+            }
+    }
+    return n > 0 ? sum / n : NAN;
 }

@@ -51,6 +51,13 @@ struct result_outage { // seconds in which no session stood
     double from_s, to_s;
 };
 
+struct result_watch { // what was seen of something once a second while the load ran
+    char *subject;    // "host", "vda", "server", "client", "engine", "waits"
+    char *name;       // unit last: "busy_share"; of waits what sessions waited for
+    double *values;   // of second i of the load; NaN: none
+    int n, cap;
+};
+
 struct result_warning {
     char *id;   // stable: "too-short"
     char *text; // what is doubtful, then the remedy
@@ -121,7 +128,11 @@ struct result {
     struct hist_moments given_delay; // null: what it really gave, per statement
     struct hist_sparse given_hist;
 
-    struct kvs counters;    // engine counters: difference over the load
+    struct kvs counters; // engine counters: difference over the load
+    struct result_watch *watch;
+    int n_watch;
+    char *limit_id;         // what held the throughput back (watch/limit.h); NULL: not looked at
+    char *limit_text;       // with its evidence
     struct kvs environment; // see docs/environment.md
     struct result_warning *warnings;
     int n_warnings;
@@ -141,5 +152,12 @@ void result_add_warning(struct result *result, const char *id, const char *fmt, 
 // Why the loop is not the best one: a text in the environment, only where it is so.
 #define RESULT_LOOP_WHY "load.loop_why"
 const char *result_pipeline(const struct result *result);
+
+// Keeps a value of a second; what lies between it and the last one is NaN.
+void result_watch_set(struct result_watch *watch, int second, double value);
+void result_watch_release(struct result_watch *watch); // what it points to
+
+// Mean over the seconds of the measured window; NaN where there are none.
+double result_watch_mean(const struct result *result, const char *subject, const char *name);
 
 bool result_has_warning(const struct result *result, const char *id);

@@ -21,6 +21,17 @@ extern const char store_schema_sql[];
 // migrations[v] leads from version v to v + 1; version 0 is an empty file.
 static const char *const migrations[] = {
     store_schema_sql,
+    // What was watched during a run, and what held it back.
+    "CREATE TABLE watch ("
+    "    run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,"
+    "    position INTEGER NOT NULL,"
+    "    subject TEXT NOT NULL,"
+    "    name TEXT NOT NULL,"
+    "    seconds TEXT NOT NULL,"
+    "    PRIMARY KEY (run_id, position)"
+    ") WITHOUT ROWID;"
+    "ALTER TABLE runs ADD COLUMN limit_id TEXT;"
+    "ALTER TABLE runs ADD COLUMN limit_text TEXT;",
 };
 _Static_assert(ARR_LEN(migrations) == STORE_VERSION, "one migration per version");
 
@@ -92,10 +103,8 @@ static int store_check_kind(struct store *store, int64_t *ret_version, struct er
 // prony makes the file, its tables may be there when the mark that says whose they are was not yet.
 static int store_check_kind_at_one_moment(struct store *store, struct err *err)
 {
-    int64_t version;
-
     sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
-    int r = store_check_kind(store, &version, err);
+    int r = store_check_kind(store, &store->version, err);
     sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
     return r;
 }
@@ -296,6 +305,20 @@ static int store_open_to_read(struct store *store, struct err *err)
         return err_set(err, ERR_USAGE,
                        "no results file %s: run `prony run` first, or name one with --store FILE",
                        store->path);
+    if (store_open_file(store, SQLITE_OPEN_READONLY, err) < 0)
+        return -1;
+    if (store->version == STORE_VERSION)
+        return 0;
+    // An older one is brought forward first, so that what reads knows one version only.
+    int64_t version = store->version;
+    store_close_file(store);
+    store->mode = STORE_WRITE;
+    int rc = store_open_to_write(store, err);
+    store_close_file(store);
+    store->mode = STORE_READ;
+    if (rc < 0)
+        return err_prefix(err, "version %lld must be brought to version %d", (long long)version,
+                          STORE_VERSION);
     return store_open_file(store, SQLITE_OPEN_READONLY, err);
 }
 

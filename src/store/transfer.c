@@ -14,8 +14,8 @@
 
 // Every table whose rows belong to a run by run_id.
 static const char *const part_tables[] = {
-    "series", "statements", "slowest", "clients",  "outages",
-    "errors", "warnings",   "options", "counters", "environment",
+    "series",   "statements", "slowest",  "clients",     "outages", "errors",
+    "warnings", "options",    "counters", "environment", "watch",
 };
 
 // The columns of a table but the first (id or run_id), joined by commas.

@@ -43,6 +43,7 @@ static void read_queue(struct storage_layer *layer, const char *dev)
 {
     char line[256];
 
+    snprintf(layer->device, sizeof(layer->device), "%s", dev);
     layer->rotational = (int)sysfs_number(-1, "/sys/class/block/%s/queue/rotational", dev);
     if (sysfs_line(line, sizeof(line), "/sys/class/block/%s/queue/scheduler", dev))
         chosen_word(layer->scheduler, sizeof(layer->scheduler), line);

@@ -20,6 +20,7 @@ struct storage_layer {
     char kind[24];        // "partition", "disk", "loop", "dm-linear", "dm-crypt", "raid1", "zpool",
                           // "file", ...
     char name[64];        // "vda2", "vg0-data", "tank"
+    char device[32];      // what the kernel calls it ("dm-0"); "" where it is no block device
     char model[96];       // of a disk: vendor and model; "" elsewhere
     int rotational;       // 1, 0, -1 unknown
     char scheduler[32];   // "none", "mq-deadline"; "" where there is none

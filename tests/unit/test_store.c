@@ -1,5 +1,6 @@
 // The results file: what goes in comes out, whole or not at all; other files are left alone.
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,6 +151,15 @@ static struct result *full_result(const char *uuid)
     kvs_add(&r->environment, "data.path", "unknown: not told");
     result_add_warning(r, "too-short", "only %d s", 30);
     result_add_warning(r, "errors", "some");
+    r->limit_id = mem_strdup("flush");
+    r->limit_text = mem_strdup("the flush of commits");
+    r->watch = mem_calloc(2, sizeof(*r->watch));
+    r->n_watch = 2;
+    r->watch[0] = (struct result_watch){.subject = mem_strdup("vda"), .name = mem_strdup("queue")};
+    r->watch[1] =
+        (struct result_watch){.subject = mem_strdup("waits"), .name = mem_strdup("a 'b'")};
+    result_watch_set(&r->watch[0], 0, 0.5);
+    result_watch_set(&r->watch[0], 2, 1.25e9);
     return r;
 }
 
@@ -199,7 +209,15 @@ static void assert_result_equal(const struct result *a, const struct result *b)
     assert_kvs_equal(&a->counters, &b->counters);
     assert_kvs_equal(&a->environment, &b->environment);
     SAME_NUMBER(n_statements), SAME_NUMBER(n_series), SAME_NUMBER(n_slowest);
-    SAME_NUMBER(n_outages), SAME_NUMBER(n_warnings);
+    SAME_NUMBER(n_outages), SAME_NUMBER(n_warnings), SAME_NUMBER(n_watch);
+    SAME_TEXT(limit_id), SAME_TEXT(limit_text);
+    for (int i = 0; i < a->n_watch; i++) {
+        SAME_TEXT(watch[i].subject), SAME_TEXT(watch[i].name), SAME_NUMBER(watch[i].n);
+        for (int s = 0; s < a->watch[i].n; s++)
+            assert_true(isnan(a->watch[i].values[s])
+                            ? isnan(b->watch[i].values[s])
+                            : a->watch[i].values[s] == b->watch[i].values[s]);
+    }
     for (int i = 0; i < a->n_statements; i++) {
         SAME_TEXT(statements[i].sql), SAME_TEXT(statements[i].script);
         SAME_NUMBER(statements[i].count), SAME_NUMBER(statements[i].failed);
@@ -379,6 +397,52 @@ static void files_of_others_and_of_the_future_are_refused(void **state)
     free(other);
     free(future);
     free(text);
+}
+
+// As prony 0.1.0 wrote it: the tables of version 1, which are still made first.
+static void make_version_1(const char *path)
+{
+    extern const char store_schema_sql[];
+    struct store *store = open_store("newest.db", STORE_WRITE);
+    struct result *in = full_result(uuid_a);
+    char *newest = in_dir("newest.db");
+
+    put(store, in);
+    result_free(in);
+    store_close(store);
+    sql_at(path, store_schema_sql);
+    char *copy = mem_printf("ATTACH '%s' AS newest; ALTER TABLE newest.runs DROP COLUMN limit_id; "
+                            "ALTER TABLE newest.runs DROP COLUMN limit_text; INSERT INTO runs "
+                            "SELECT * FROM newest.runs; "
+                            "INSERT INTO environment SELECT * FROM newest.environment; "
+                            "PRAGMA main.user_version = 1; PRAGMA main.application_id = %d",
+                            newest, 0x70726f6e);
+    sql_at(path, copy);
+    free(copy);
+    unlink(newest);
+    free(newest);
+}
+
+static void an_older_file_is_brought_forward_also_to_be_read(void **state)
+{
+    static const enum store_mode modes[] = {STORE_READ, STORE_WRITE};
+    struct err err = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct result *out;
+        char *path = in_dir("old.db");
+        make_version_1(path);
+        struct store *store = open_store("old.db", modes[i]);
+        assert_int_equal(store_get(store, "last", &out, &err), 0);
+        assert_string_equal(out->uuid, uuid_a);
+        assert_null(out->limit_id);
+        assert_int_equal(out->n_watch, 0);
+        result_free(out);
+        store_close(store);
+        unlink(path);
+        free(path);
+    }
 }
 
 static void an_empty_file_becomes_the_newest_version(void **state)
@@ -713,6 +777,7 @@ int main(void)
         cmocka_unit_test(export_and_import_carry_a_run_whole),
         cmocka_unit_test(files_of_others_and_of_the_future_are_refused),
         cmocka_unit_test(an_empty_file_becomes_the_newest_version),
+        cmocka_unit_test(an_older_file_is_brought_forward_also_to_be_read),
         cmocka_unit_test(an_empty_file_has_nothing_to_read),
         cmocka_unit_test(sqlites_word_for_memory_is_no_results_file),
         cmocka_unit_test(a_write_that_was_cut_short_is_undone_by_a_reader),

@@ -18,7 +18,8 @@ TOP = {
     "transactions": dict, "errors": dict, "throughput": dict, "latency_us": dict,
     "lock_wait_s": NUMBER, "statements": list, "series": list, "slowest": list,
     "events": list, "done_by_client": list, "connections": dict, "client_cpu": dict,
-    "counters": dict, "warnings": list, "environment": dict,
+    "limit": (dict, type(None)), "watch": list, "counters": dict, "warnings": list,
+    "environment": dict,
 }
 PARTS = {
     "engine": ["name", "version"], "workload": ["name", "hash", "scale"], "transactions": COUNTS,
@@ -33,7 +34,7 @@ ITEMS = {
     "slowest": ["client", "number", "end_s", "latency_us", "script"],
     "events": ["what", "outcome", "at_s", "from_s", "to_s", "tps_before", "tps_during",
                "tps_after"],
-    "warnings": ["id", "text"],
+    "warnings": ["id", "text"], "watch": ["subject", "name", "values"],
 }
 ENVIRONMENT = ["host.kernel", "host.os", "host.cpu_model", "host.cpus", "host.memory_bytes",
                "host.clocksource", "data.path", "store.path", "store.filesystem",
