@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "stats/order.h"
 
 #define SECONDS_MIN  10 // below, nothing tells noise from a trend
 #define BLOCKS_MIN   10
@@ -65,37 +66,6 @@ struct blocks {
     int seconds; // in each
 };
 
-static double *copy_of(const double *v, int n)
-{
-    assert(n > 0);
-    double *ret = mem_calloc((size_t)n, sizeof(*ret));
-    memcpy(ret, v, (size_t)n * sizeof(*ret));
-    return ret;
-}
-
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// Sorts v.
-static double median_sort(double *v, int n)
-{
-    assert(n > 0);
-    qsort(v, (size_t)n, sizeof(*v), compare_double);
-    return (v[(n - 1) / 2] + v[n / 2]) / 2;
-}
-
-static double median(const double *v, int n)
-{
-    double *copy = copy_of(v, n);
-    double ret = median_sort(copy, n);
-    free(copy);
-    return ret;
-}
-
 static double median3(double a, double b, double c)
 {
     return fmax(fmin(a, b), fmin(fmax(a, b), c));
@@ -106,8 +76,8 @@ static double median3(double a, double b, double c)
 // both. Of few values it comes out too small too often, hence the last factor.
 static double spread(const double *v, int n, double least)
 {
-    double *sorted = copy_of(v, n);
-    qsort(sorted, (size_t)n, sizeof(*sorted), compare_double);
+    double *sorted = order_copy(v, n);
+    order_sort(sorted, n);
     double sd = IQR_TO_SD * (sorted[n - 1 - n / 4] - sorted[n / 4]) * (1 + 3.0 / n);
     free(sorted);
     return fmax(sd, least);
@@ -155,7 +125,7 @@ static double block_rate(double *v, int n, bool few)
 {
     int drop = few || n < 3 ? 0 : (n + 3) / 4;
     if (drop > 0) {
-        qsort(v, (size_t)n, sizeof(*v), compare_double);
+        order_sort(v, n);
     }
     double sum = 0;
     for (int i = drop; i < n - drop; i++) {
@@ -190,14 +160,14 @@ static double least_spread(const struct blocks *b, double level)
 static double *deviations(const struct blocks *b, int end, double *ret_least)
 {
     int half = end / 2;
-    double mid = median(&b->rate[half], end - half);
+    double mid = order_median(&b->rate[half], end - half);
     double least = least_spread(b, mid);
     double sd = spread(&b->rate[half], end - half, least);
-    double *raw = copy_of(b->rate, end);
+    double *raw = order_copy(b->rate, end);
     for (int i = 0; i < end; i++) {
         raw[i] = (raw[i] - mid) / sd;
     }
-    double *ret = copy_of(raw, end);
+    double *ret = order_copy(raw, end);
     for (int i = 1; i < end - 1; i++) { // a first one far off is a warm-up
         double around = median3(raw[i - 1], raw[i], raw[i + 1]);
         ret[i] = fabs(raw[i]) > LONER && fabs(around) <= LONER ? around : raw[i];
@@ -329,7 +299,7 @@ static double step_error(const struct blocks *b, int start, int at, double befor
                          double error)
 {
     int n = b->n - start;
-    double *rest = copy_of(&b->rate[start], n);
+    double *rest = order_copy(&b->rate[start], n);
     for (int i = 0; i < n; i++) {
         rest[i] -= start + i < at ? before : after;
     }
@@ -346,8 +316,8 @@ static bool step_is_real(const struct sums *s, const struct blocks *b, int from,
                          double *ret_ratio)
 {
     int start = step_window(from, at);
-    double before = median(&b->rate[start], at - start);
-    double after = median(&b->rate[at], b->n - at);
+    double before = order_median(&b->rate[start], at - start);
+    double after = order_median(&b->rate[at], b->n - at);
     if (before <= 0 || fabs(after - before) <= STEP_MIN * before) {
         return false;
     }
@@ -360,7 +330,7 @@ static bool step_is_real(const struct sums *s, const struct blocks *b, int from,
 // A lasting change of level in the later half, after `from`: its block, or -1.
 static int step_find(const struct blocks *b, int from, double *ret_ratio)
 {
-    double *smooth = copy_of(b->rate, b->n); // a running median keeps edges and drops events
+    double *smooth = order_copy(b->rate, b->n); // a running median keeps edges and drops events
     for (int i = 1; i < b->n - 1; i++) {
         smooth[i] = median3(b->rate[i - 1], b->rate[i], b->rate[i + 1]);
     }
@@ -388,7 +358,7 @@ static double theil_sen(const double *v, int n)
             slopes[k++] = (v[j] - v[i]) / (j - i);
         }
     }
-    double ret = median_sort(slopes, k);
+    double ret = order_median_sort(slopes, k);
     free(slopes);
     return ret;
 }
@@ -419,7 +389,7 @@ static struct trend trend_after(const struct blocks *b, int from)
     // The noise is taken from the later half: a curve that has not flattened yet looks correlated.
     int late = from + (b->n - from) / 2;
     double r = correlation(&b->rate[late], b->n - late);
-    double level = median(groups, n);
+    double level = order_median(groups, n);
     double slope = theil_sen(groups, n);
     return (struct trend){
         .z = mann_kendall(groups, n, correlation_of_groups(r, size)),
@@ -453,7 +423,7 @@ static int leading_seconds(const double *tps, int cut, int end)
 {
     int from = cut > end / 2 ? cut : end / 2;
     int n = end - from < LEVEL_S_MAX ? end - from : LEVEL_S_MAX;
-    double mid = median(&tps[from], n);
+    double mid = order_median(&tps[from], n);
     double sd = spread(&tps[from], n, fmax(SCALE_MIN * mid, 0.5));
     int at = cut;
     while (at < end / 2 && fabs(tps[at] - mid) > SECOND_LIMIT * sd) {
