@@ -1,7 +1,7 @@
 // The brace grammar that targets and volumes share (base/url.h): a value is plain text up to a
 // separator, or anything in braces that nest in pairs. In a target's query a value that begins with
-// "WORD:" is one volume: there '=' and braces inside mean themselves. Used by url.c and spec.c
-// only.
+// "WORD:" is one volume: there '=' and braces inside mean themselves. Used by url.c, spec.c and
+// study/plan.c.
 #pragma once
 
 #include <stdbool.h>

@@ -14,6 +14,7 @@ enum rng_purpose {
     RNG_DRIVER,     // what a driver invents (null: latency, failures; sqlite: busy waits)
     RNG_DATA,       // rows made by init
     RNG_PROBE,      // places and order of a storage probe
+    RNG_STUDY,      // the order of cells within a block
 };
 
 struct rng {

@@ -19,7 +19,8 @@ struct command {
 extern const struct command *const commands[];
 
 extern const struct command command_run, command_init, command_check, command_list, command_show,
-    command_sql, command_export, command_import, command_probe, command_volume, command_vdisk;
+    command_sql, command_export, command_import, command_probe, command_volume, command_vdisk,
+    command_study;
 
 // Prints "prony: TEXT" to stderr and returns the error's exit status.
 int cmd_fail(const struct err *err);

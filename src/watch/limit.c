@@ -260,6 +260,9 @@ static double by_cpu(const struct look *look, struct str *words)
         str_addf(words, "%.2g by the server and %.2g by prony", server, client);
     else
         str_addf(words, "%.2g by prony", client);
+    double used_cores = client + (isfinite(server) ? server : 0);
+    if ((1 - idle) * cpus > 2 * used_cores && (is_embedded(r) || isfinite(server)))
+        str_add(words, ", the rest by other programs");
     if (steal > 0.02)
         str_addf(words, ", %.0f %% taken by other virtual machines", 100 * steal);
     if (1 - idle >= CPUS_FULL)

@@ -1,0 +1,73 @@
+#include "report/verdict.h"
+
+#include <math.h>
+
+#include "base/arr.h"
+
+const struct verdict_words verdict_of_throughput = {"faster", "slower", "as fast", "blocks"};
+const struct verdict_words verdict_of_latency = {"higher", "lower", "as high", "blocks"};
+
+// 8.1 below ten per cent, 81 above.
+static int digits(double percent)
+{
+    return fabs(percent) < 9.95 ? 1 : 0;
+}
+
+static void add_difference(struct str *out, const struct judgement *j,
+                           const struct verdict_words *words)
+{
+    bool is_higher = j->ratio > 1;
+    double by = 100 * fabs(j->ratio - 1);
+    double low = 100 * (is_higher ? j->low - 1 : 1 - j->high);
+    double high = 100 * (is_higher ? j->high - 1 : 1 - j->low);
+
+    if (j->ratio >= 2 || j->ratio <= 0.5)
+        str_addf(out, "%.2g times %s (%.2g to %.2g)", j->ratio, words->times, j->low, j->high);
+    else
+        str_addf(out, "%s by %.*f %% (%.*f to %.*f)", is_higher ? words->higher : words->lower,
+                 digits(by), by, digits(high), low, digits(high), high);
+}
+
+// The round change just below what could have been seen, and what it would take to see it.
+static void add_needed(struct str *out, const struct effect *effect, const struct judgement *j,
+                       const char *unit)
+{
+    static const double changes[] = {0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01};
+    double alpha = 1 - j->level, seen = judge_detectable(effect, alpha), change = changes[0];
+
+    for (size_t i = 0; i < ARR_LEN(changes) && change >= seen; i++)
+        change = changes[i];
+    int needed = judge_needed(effect, change, alpha);
+    if (needed < JUDGE_NEEDED_MAX)
+        str_addf(out, ": it would take about %d %s to see %g %%", needed, unit, 100 * change);
+}
+
+void verdict_add(struct str *out, const struct effect *effect, const struct judgement *judgement,
+                 double margin, const struct verdict_words *words)
+{
+    switch (judgement->verdict) {
+    case VERDICT_TOO_FEW:
+        str_add(out, "too few runs to tell chance from difference");
+        break;
+    case VERDICT_OPEN:
+        str_add(out, "no difference shown");
+        add_needed(out, effect, judgement, words->unit);
+        break;
+    case VERDICT_SAME:
+        str_addf(out, "the same within %g %%", 100 * (margin > 0 ? margin : JUDGE_MARGIN));
+        break;
+    case VERDICT_HIGHER:
+    case VERDICT_LOWER:
+        add_difference(out, judgement, words);
+        break;
+    }
+}
+
+void verdict_add_twins(struct str *out, const struct effect *effect)
+{
+    double low, high, by = 100 * (exp(effect->log_ratio) - 1);
+
+    effect_interval(effect, 1 - JUDGE_ALPHA, &low, &high);
+    str_addf(out, "differ by %.*f %% (%.*f to %.*f)", digits(by), fabs(by),
+             digits(100 * (high - 1)), 100 * (low - 1), digits(100 * (high - 1)), 100 * (high - 1));
+}
