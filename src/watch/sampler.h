@@ -18,11 +18,11 @@ struct sampler_options {
     struct db_target *target;         // asked over a session of its own; NULL: it is not
 };
 
-// Before the load: connects where the engine is asked. What the options point to must last until
-// the end.
+// Before the load. What the options point to must last until the end.
 struct sampler *sampler_open(const struct sampler_options *options);
 
-// The load began at start_ns of the monotonic clock: the thread starts.
+// The load began at start_ns of the monotonic clock, and its clients are connected: the thread
+// starts, and connects too.
 void sampler_begin(struct sampler *sampler, int64_t start_ns);
 
 // Ends the thread, whatever the server does. What was seen becomes result->watch (result NULL:

@@ -24,7 +24,8 @@ static const char *const counters[] = {
 struct engine {
     struct db_target *target;
     pthread_mutex_t lock;       // around changes of session, and calls on it from another thread
-    struct db_session *session; // NULL: lost
+    struct db_session *session; // NULL: none yet, or lost
+    bool had_session, is_given_up;
     struct watch_counter counters[ARR_LEN(counters)];
     struct wait {
         char name[64];
@@ -37,15 +38,11 @@ struct engine {
 static void *engine_open(const struct sampler_options *options)
 {
     struct engine *engine;
-    struct db_session *session;
-    struct db_result answer;
 
-    if (!options->target || !db_has_gauges(options->target) ||
-        db_connect(options->target, -1, &session, &answer) != DB_OK)
+    if (!options->target || !db_has_gauges(options->target))
         return NULL;
     engine = mem_calloc(1, sizeof(*engine));
     engine->target = options->target;
-    engine->session = session;
     pthread_mutex_init(&engine->lock, NULL);
     return engine;
 }
@@ -59,7 +56,9 @@ static void take_session(struct engine *engine, struct db_session *session)
     db_disconnect(old);
 }
 
-// Servers are restarted during runs.
+// Connects when the clients stand, for the last session that the server allows is theirs; without
+// one left it is given up. Servers are restarted during runs: a session that was there is wanted
+// again.
 static bool has_session(struct engine *engine)
 {
     struct db_session *session;
@@ -68,8 +67,13 @@ static bool has_session(struct engine *engine)
     if (engine->session && !db_session_lost(engine->session))
         return true;
     take_session(engine, NULL);
-    if (db_connect(engine->target, -1, &session, &answer) != DB_OK)
+    if (engine->is_given_up)
         return false;
+    if (db_connect(engine->target, -1, &session, &answer) != DB_OK) {
+        engine->is_given_up = !engine->had_session;
+        return false;
+    }
+    engine->had_session = true;
     take_session(engine, session);
     return true;
 }
