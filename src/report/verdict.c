@@ -13,6 +13,12 @@ static int digits(double percent)
     return fabs(percent) < 9.95 ? 1 : 0;
 }
 
+// 0.36, 4.8, 12: two digits and no fewer.
+static int ratio_digits(double ratio)
+{
+    return ratio < 0.995 ? 2 : ratio < 9.95 ? 1 : 0;
+}
+
 static void add_difference(struct str *out, const struct judgement *j,
                            const struct verdict_words *words)
 {
@@ -22,7 +28,8 @@ static void add_difference(struct str *out, const struct judgement *j,
     double high = 100 * (is_higher ? j->high - 1 : 1 - j->low);
 
     if (j->ratio >= 2 || j->ratio <= 0.5)
-        str_addf(out, "%.2g times %s (%.2g to %.2g)", j->ratio, words->times, j->low, j->high);
+        str_addf(out, "%.*f times %s (%.*f to %.*f)", ratio_digits(j->ratio), j->ratio,
+                 words->times, ratio_digits(j->low), j->low, ratio_digits(j->high), j->high);
     else
         str_addf(out, "%s by %.*f %% (%.*f to %.*f)", is_higher ? words->higher : words->lower,
                  digits(by), by, digits(high), low, digits(high), high);

@@ -31,7 +31,8 @@ def test_the_demo_gives_a_result_without_root(prony):
                          env=prony.environment({"PRONY_STORE": None, "XDG_RUNTIME_DIR": runtime}),
                          capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert time.monotonic() - start_s < 60
+    assert time.monotonic() - start_s < 110
     assert "transactions/s" in run.stdout
+    assert "journal_mode=wal: " in run.stdout and "two equal cells differ by" in run.stdout
     assert (demo / "prony.db").exists()
     assert [p.name for p in demo.iterdir() if p.name.startswith(".prony-")] == []
