@@ -17,6 +17,7 @@
 #include "cmd/cmd.h"
 #include "cmd/events.h"
 #include "cmd/progress.h"
+#include "cmd/run_probe.h"
 #include "cmd/setup.h"
 #include "cmd/version.h"
 #include "cmd/watching.h"
@@ -41,7 +42,7 @@ struct run {
     bool json_made; // there was no such file
     volatile sig_atomic_t *stop;
     struct events *events; // NULL: none
-    struct kvs counters_before;
+    struct kvs counters_before, probed;
     struct doubt_input doubts;
     struct storage data, log, store_place, written;
     struct result *result;
@@ -291,6 +292,7 @@ static void fill_record(struct run *run, int argc, char **argv)
         storage_record(&run->log, "log", &result->environment);
     storage_record(&run->store_place, "store", &result->environment);
     places_record(&run->setup.places, &result->environment);
+    kvs_copy(&result->environment, &run->probed);
     events_record(run->events, result);
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
@@ -352,6 +354,9 @@ static int run_measure(struct run *run, struct err *err)
     };
     struct kvs after = KVS_INIT;
 
+    if (run->options.probe_ns > 0)
+        run_probe(&run->setup, run->doubts.data, run->doubts.log, run->options.probe_ns, run->stop,
+                  &run->probed);
     sample_counters(run, &run->counters_before);
     host_sample_take(&run->doubts.before);
     // A trace shows what the load asks, not what it is watched by.
@@ -444,6 +449,7 @@ static void run_release(struct run *run)
     }
     kvs_release(&run->defines);
     kvs_release(&run->counters_before);
+    kvs_release(&run->probed);
     opt_release(run_command.rows, &run->options);
 }
 

@@ -144,6 +144,8 @@ static const struct opt_row rows[] = {
      .help = "auto, ring-uring, ring-epoll or threads"},
     {"pipeline", 0, OPT_CHOICE, AT(pipeline), "none", .choices = pipelines, .arg = "NAME",
      .help = "auto: send BEGIN ... COMMIT together"},
+    {"probe", 0, OPT_DURATION, AT(probe_ns), NULL, 2, 3600, .arg = "DURATION",
+     .help = "probe the storage of data and log before the load"},
     {"watch", 0, OPT_CHOICE, AT(watch), "on", .choices = watches, .arg = "WHAT",
      .help = "off: do not look at machine and server"},
 

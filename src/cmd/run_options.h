@@ -24,7 +24,7 @@ struct run_options {
     double rate_tps;
     int64_t think_ns;
     struct run_warmup warmup;
-    int64_t max_tries, reconnect_for_ns, progress_ns;
+    int64_t max_tries, reconnect_for_ns, progress_ns, probe_ns;
     struct run_seed seed;
     struct opt_list files, defines, at;
     bool statements, quiet;

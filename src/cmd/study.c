@@ -21,6 +21,7 @@
 #include "cmd/study_run.h"
 #include "report/study.h"
 
+#define CELL_PROBE     "2s"
 #define RUN_OVERHEAD_S 2 // making and filling, until the first run has shown how long that takes
 
 struct study_options {
@@ -288,6 +289,9 @@ static char **cell_argv(const struct study *study, int block, int cell, struct e
             *ARR_PUSH(argv, n, cap) = mem_printf(
                 "--%s=%s", factor->name, factor->values[study_level(&study->plan, cell, i)]);
     }
+    if (block == 0 &&
+        !passes(study, "probe")) // once for each cell, to hold what it reached against
+        *ARR_PUSH(argv, n, cap) = mem_strdup("--probe=" CELL_PROBE);
     *ARR_PUSH(argv, n, cap) =
         mem_printf("--seed=%" PRIu64, (study->plan.seed + (uint64_t)block) & INT64_MAX);
     *ARR_PUSH(argv, n, cap) = mem_printf("--label=%s", study->report.name);

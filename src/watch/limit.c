@@ -188,6 +188,16 @@ static double by_lock(const struct look *look, struct str *words)
     return share;
 }
 
+// What `prony run --probe` found one writer's flushes to be; NaN without.
+static double probed_flushes(const struct look *look)
+{
+    const struct kvs *environment = &look->r->environment;
+    const char *text = kvs_get(environment, "probe.log.log_flush_1_per_s");
+
+    text = text ? text : kvs_get(environment, "probe.data.log_flush_1_per_s");
+    return text ? strtod(text, NULL) : NAN;
+}
+
 static double by_flush(const struct look *look, struct str *words)
 {
     const struct result *r = look->r;
@@ -203,6 +213,10 @@ static double by_flush(const struct look *look, struct str *words)
     if (flushes > 0 && r->tps > 0)
         str_addf(words, ", %.2f flushes per commit of %s", flushes / r->tps,
                  units_format_duration(llround(1e9 * busy / flushes), rate));
+    double probed = probed_flushes(look);
+    if (probed > 0 && flushes > 0)
+        str_addf(words, "; the probe reached %s flushes/s: %.0f %% of that",
+                 units_format_rate(probed, rate), 100 * flushes / probed);
     if (busy > 0)
         str_addf(words, "; %s was flushing %.0f %% of the time", device, 100 * busy);
     if (waited > 0)

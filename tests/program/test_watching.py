@@ -79,6 +79,16 @@ def test_the_flush_of_a_slow_log_is_told(prony):
     assert "flushes per commit" in doc["limit"]["text"]
 
 
+def test_a_probe_before_the_load_is_what_flushes_are_held_against(prony):
+    doc = run(prony, "sqlite:", "tpcb", "-s", "1", "-c", "1", "--probe", "2s")
+    probed = {key: float(value) for key, value in doc["environment"].items()
+              if key.startswith("probe.data.")}
+    assert len(probed) == 10 and all(value > 0 for value in probed.values())
+    assert not any(prony.dir.glob(".prony*")), list(prony.dir.iterdir())
+    doc = run(prony, "null:", "tpcb", "-c", "1", "--probe", "2s")  # has no place
+    assert not any(key.startswith("probe.") for key in doc["environment"])
+
+
 @pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_a_server_that_goes_away_holds_up_nothing(prony, request, engine):
     """The session that watches is lost, and comes back with the server."""

@@ -88,6 +88,12 @@ static void only_reading(struct result *r, struct doubt_input *in)
     in->workload_writes = false;
 }
 
+static void probed(struct result *r, struct doubt_input *in)
+{
+    (void)in;
+    kvs_add(&r->environment, "probe.data.log_flush_1_per_s", "1250");
+}
+
 static void nothing_done(struct result *r, struct doubt_input *in)
 {
     (void)in;
@@ -139,6 +145,10 @@ static const struct {
        {"vda", "flushes_per_s", 1000},
        {"waits", "IO:WALSync", 0.8},
        {"waits", "LWLock:WALWrite", 0.05}}}},
+    {"a probe before",
+     "flush",
+     "the probe reached 1250 flushes/s: 80 % of that",
+     {"postgres", 1, {IDLE, {"vda", "flush_share", 0.9}, {"vda", "flushes_per_s", 1000}}, probed}},
     {"a server elsewhere tells its waits",
      "flush",
      "sessions waited for it 60 %",
