@@ -272,6 +272,7 @@ static void fill_record(struct run *run, int argc, char **argv)
     result->command = str_detach(&command);
     result->label = without_password(run->options.label);
     result->note = without_password(run->options.note);
+    result->block = run->options.block;
     free(result->engine);
     free(result->engine_version);
     result->engine = mem_strdup(facts->engine);

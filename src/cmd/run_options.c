@@ -161,6 +161,8 @@ static const struct opt_row rows[] = {
      .help = "name to find the run by"},
     {"note", 0, OPT_TEXT, AT(note), .arg = "TEXT", .unrecorded = true,
      .help = "words kept with the run"},
+    {"block", 0, OPT_INT, AT(block), NULL, 1, 1e9, .arg = "N", .unrecorded = true,
+     .help = "runs of one block are compared in pairs"},
     {"store", 0, OPT_TEXT, AT(store), .arg = "FILE", .unrecorded = true,
      .help = "results file, else $PRONY_STORE or ./prony.db"},
     {"trace", 0, OPT_TEXT, AT(trace), .arg = "FILE", .unrecorded = true,

@@ -19,7 +19,7 @@ struct run_seed {
 };
 
 struct run_options {
-    int64_t clients, threads, time_ns, transactions, scale;
+    int64_t clients, threads, time_ns, transactions, scale, block;
     int protocol, arrival, loop, pipeline, tune, watch;
     double rate_tps;
     int64_t think_ns;

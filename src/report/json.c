@@ -222,6 +222,7 @@ static void add_identity(json_t *root, const struct result *r)
     json_object_set_new(root, "uuid", json_value_text(r->uuid));
     json_object_set_new(root, "label", json_value_text(r->label));
     json_object_set_new(root, "note", json_value_text(r->note));
+    json_object_set_new(root, "block", r->block ? json_integer(r->block) : json_null());
     json_object_set_new(root, "prony_version", json_value_text(r->prony_version));
     json_object_set_new(root, "command", json_value_text(r->command));
     json_object_set_new(root, "started_utc", json_string(started));

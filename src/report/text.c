@@ -205,6 +205,8 @@ static void add_footer(struct page *page)
         str_add(&line, ", label ");
         text_add_safe(&line, r->label);
     }
+    if (r->block)
+        str_addf(&line, ", block %" PRId64, r->block);
     str_addf(&line, "; for a ticket: prony show %" PRId64 " --format md", r->id);
     str_addc(&page->out, '\n');
     add_wrapped(page, "", "  ", line.buf);

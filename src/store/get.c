@@ -312,9 +312,10 @@ static int read_watch(sqlite3_stmt *stmt, struct result *r, int *cap)
     return *at == ']' ? 0 : -1;
 }
 
-static const struct {
+static const struct part {
     const char *sql;
     read_row_fn *read;
+    bool is_brief; // read by store_get_brief too
 } parts[] = {
     {"SELECT t_s, done, errors, latency_histogram FROM series WHERE run_id = ? ORDER BY t_s",
      read_second},
@@ -327,11 +328,12 @@ static const struct {
     {"SELECT client, done FROM clients WHERE run_id = ? ORDER BY client", read_client},
     {"SELECT from_s, to_s FROM outages WHERE run_id = ? ORDER BY from_s", read_outage},
     {"SELECT class, count FROM errors WHERE run_id = ?", read_error},
-    {"SELECT id, text FROM warnings WHERE run_id = ? ORDER BY position", read_warning},
-    {"SELECT key, value FROM options WHERE run_id = ? ORDER BY position", read_option},
+    {"SELECT id, text FROM warnings WHERE run_id = ? ORDER BY position", read_warning, true},
+    {"SELECT key, value FROM options WHERE run_id = ? ORDER BY position", read_option, true},
     {"SELECT key, value FROM counters WHERE run_id = ? ORDER BY position", read_counter},
-    {"SELECT key, value FROM environment WHERE run_id = ? ORDER BY position", read_environment},
     {"SELECT subject, name, seconds FROM watch WHERE run_id = ? ORDER BY position", read_watch},
+    {"SELECT key, value FROM environment WHERE run_id = ? ORDER BY position", read_environment,
+     true},
 };
 
 static int get_part(struct store *store, struct result *result, const char *sql, read_row_fn *read,
@@ -351,18 +353,32 @@ static int get_part(struct store *store, struct result *result, const char *sql,
     return rc;
 }
 
-int store_get(struct store *store, const char *which, struct result **ret, struct err *err)
+static int get(struct store *store, int64_t id, bool brief, struct result **ret, struct err *err)
 {
     struct result *result = result_new();
 
-    if (store_find(store, which, &result->id, err) < 0 || get_run(store, result, err) < 0)
+    result->id = id;
+    if (get_run(store, result, err) < 0)
         goto fail;
     for (size_t i = 0; i < ARR_LEN(parts); i++)
-        if (get_part(store, result, parts[i].sql, parts[i].read, err) < 0)
+        if ((parts[i].is_brief || !brief) &&
+            get_part(store, result, parts[i].sql, parts[i].read, err) < 0)
             goto fail;
     *ret = result;
     return 0;
 fail:
     result_free(result);
     return -1;
+}
+
+int store_get(struct store *store, const char *which, struct result **ret, struct err *err)
+{
+    int64_t id;
+
+    return store_find(store, which, &id, err) < 0 ? -1 : get(store, id, false, ret, err);
+}
+
+int store_get_brief(struct store *store, int64_t id, struct result **ret, struct err *err)
+{
+    return get(store, id, true, ret, err);
 }

@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 
-#define STORE_VERSION        2
+#define STORE_VERSION        3
 #define STORE_APPLICATION_ID 0x70726f6e // "pron"
 
 struct store {

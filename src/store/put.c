@@ -25,6 +25,7 @@ const struct field store_run_fields[] = {
     FIELD("command", FIELD_TEXT, command),
     FIELD("label", FIELD_TEXT, label),
     FIELD("note", FIELD_TEXT, note),
+    FIELD("block", FIELD_INT, block),
     FIELD("target", FIELD_TEXT, target),
     FIELD("engine", FIELD_TEXT, engine),
     FIELD("engine_version", FIELD_TEXT, engine_version),

@@ -81,6 +81,7 @@ struct result {
     char *prony_version;
     char *command;      // exact, shell-quoted, no password
     char *label, *note; // NULL when not given
+    int64_t block;      // runs of one block belong together in comparisons; 0: none
 
     char *target; // no password
     char *engine, *engine_version;

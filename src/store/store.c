@@ -32,6 +32,13 @@ static const char *const migrations[] = {
     ") WITHOUT ROWID;"
     "ALTER TABLE runs ADD COLUMN limit_id TEXT;"
     "ALTER TABLE runs ADD COLUMN limit_text TEXT;",
+    // Runs that belong together, and sets of runs to compare with.
+    "ALTER TABLE runs ADD COLUMN block INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE baselines ("
+    "    name TEXT NOT NULL,"
+    "    run_id INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,"
+    "    PRIMARY KEY (name, run_id)"
+    ") WITHOUT ROWID;",
 };
 _Static_assert(ARR_LEN(migrations) == STORE_VERSION, "one migration per version");
 

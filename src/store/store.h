@@ -31,6 +31,34 @@ int store_put(struct store *store, struct result *result, struct err *err);
 // newest with it).
 int store_get(struct store *store, const char *which, struct result **ret, struct err *err);
 
+// The same by number, without series, statements, slowest, clients, outages, errors and counters:
+// what comparisons of many runs need.
+int store_get_brief(struct store *store, int64_t id, struct result **ret, struct err *err);
+
+// ---- sets of runs (several.c)
+
+// All runs that the words name, oldest first: numbers and ranges (`3,5,7-12`), a label (all runs
+// with it), "baseline:NAME", or whatever store_get takes. At least one, each once, else an error.
+// The caller frees *ret.
+int store_select(struct store *store, const char *which, int64_t **ret, int *ret_n,
+                 struct err *err);
+
+// A baseline is a name for a set of runs. Saving replaces what had the name; *ret_replaced is the
+// number of runs that had it. Names are as labels are, without ":" and ",".
+int store_baseline_save(struct store *store, const char *name, const int64_t *ids, int n,
+                        int *ret_replaced, struct err *err);
+int store_baseline_remove(struct store *store, const char *name, struct err *err);
+
+struct store_baseline {
+    char *name;
+    int64_t runs;
+    int64_t first_id, last_id;
+    double tps; // mean of its runs
+};
+// By name. The caller frees with store_baselines_free.
+int store_baselines(struct store *store, struct store_baseline **ret, int *ret_n, struct err *err);
+void store_baselines_free(struct store_baseline *baselines, int n);
+
 struct store_row { // a line of `prony list`
     int64_t id;
     int64_t started_real_ns;

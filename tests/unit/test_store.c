@@ -78,6 +78,7 @@ static struct result *full_result(const char *uuid)
     r->workload = mem_strdup("tpcb");
     r->workload_hash = mem_strdup("0123456789abcdef");
     r->scale = 7;
+    r->block = 8;
     r->clients = 2;
     r->threads = 2;
     r->loop = mem_strdup("threads");
@@ -194,7 +195,8 @@ static void assert_result_equal(const struct result *a, const struct result *b)
     SAME_TEXT(target), SAME_TEXT(engine), SAME_TEXT(engine_version), SAME_TEXT(workload);
     SAME_TEXT(workload_hash), SAME_TEXT(loop), SAME_TEXT(protocol), SAME_TEXT(steady_why);
     SAME_NUMBER(started_real_ns), SAME_NUMBER(ended_real_ns), SAME_NUMBER(started_mono_ns);
-    SAME_NUMBER(ended_mono_ns), SAME_NUMBER(scale), SAME_NUMBER(clients), SAME_NUMBER(threads);
+    SAME_NUMBER(block), SAME_NUMBER(ended_mono_ns), SAME_NUMBER(scale), SAME_NUMBER(clients),
+        SAME_NUMBER(threads);
     SAME_NUMBER(seed), SAME_NUMBER(rate_tps), SAME_NUMBER(duration_s), SAME_NUMBER(warmup_s);
     SAME_NUMBER(steady), SAME_NUMBER(window_s), SAME_NUMBER(window_done), SAME_NUMBER(tps);
     SAME_NUMBER(lock_wait_ns), SAME_NUMBER(reconnects), SAME_NUMBER(reconnect_attempts);

@@ -9,7 +9,8 @@ COUNTS = ["planned", "done", "failed", "skipped", "unknown", "backlog", "in_flig
 NUMBER = (int, float)
 TOP = {
     "schema": str, "status": str, "failure": (str, type(None)), "run_id": int, "uuid": str,
-    "label": (str, type(None)), "note": (str, type(None)), "prony_version": str, "command": str,
+    "label": (str, type(None)), "note": (str, type(None)),
+    "block": (int, type(None)), "prony_version": str, "command": str,
     "started_utc": str, "target": str, "engine": dict, "workload": dict, "clients": int,
     "threads": int, "loop": str, "protocol": str, "pipeline": str,
     "seed": int,
