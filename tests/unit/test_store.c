@@ -414,7 +414,8 @@ static void make_version_1(const char *path)
     store_close(store);
     sql_at(path, store_schema_sql);
     char *copy = mem_printf("ATTACH '%s' AS newest; ALTER TABLE newest.runs DROP COLUMN limit_id; "
-                            "ALTER TABLE newest.runs DROP COLUMN limit_text; INSERT INTO runs "
+                            "ALTER TABLE newest.runs DROP COLUMN limit_text; "
+                            "ALTER TABLE newest.runs DROP COLUMN block; INSERT INTO runs "
                             "SELECT * FROM newest.runs; "
                             "INSERT INTO environment SELECT * FROM newest.environment; "
                             "PRAGMA main.user_version = 1; PRAGMA main.application_id = %d",
