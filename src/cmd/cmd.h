@@ -1,6 +1,6 @@
 // Front doors: what all commands share. A command is one file, one row in main.c's table, and the
 // only place that prints. Exit statuses: 0 done, 1 failed, 2 wrong usage or set-up, 3 looked at and
-// the verdict is bad, 4 not run here.
+// the verdict is bad, 4 not run here, 5 measured but it cannot be decided.
 #pragma once
 
 #include <signal.h>
@@ -18,9 +18,9 @@ struct command {
 // The table, in the order of --help; ends with NULL.
 extern const struct command *const commands[];
 
-extern const struct command command_run, command_init, command_check, command_list, command_show,
-    command_sql, command_export, command_import, command_probe, command_volume, command_vdisk,
-    command_study;
+extern const struct command command_compare, command_baseline, command_history, command_run,
+    command_study, command_init, command_check, command_list, command_show, command_sql,
+    command_export, command_import, command_probe, command_volume, command_vdisk;
 
 // Prints "prony: TEXT" to stderr and returns the error's exit status.
 int cmd_fail(const struct err *err);

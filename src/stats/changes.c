@@ -12,7 +12,7 @@
 
 #define ORDERS      999    // random ones; with the true one 1000
 #define P_MAX       0.01   // of one search
-#define LIMIT       4.0    // deviations a value may be from its neighbours' level
+#define LIMIT       6.0    // robust deviations that a value may be from the median
 #define NOISE_MIN   0.002  // 0.2 %: smaller differences are nobody's change
 #define DECAY       0.7071 // of the lengths of intervals from layer to layer
 #define RANDOM_SEED 5
@@ -22,40 +22,19 @@ struct split {
     double size; // standardised difference
 };
 
-// Robust standard deviation of one value, from the differences of neighbours. work: n values.
-static double noise_of(const double *logs, int n, double *work)
+// Pulls far values to within LIMIT robust deviations of the median. That does not depend on the
+// order, so the true order and random ones are treated alike.
+static void limit_far_values(double *logs, int n)
 {
-    for (int i = 1; i < n; i++)
-        work[i - 1] = fabs(logs[i] - logs[i - 1]);
-    return fmax(order_median_sort(work, n - 1) / 0.6745 / M_SQRT2, NOISE_MIN);
-}
+    double *work = order_copy(logs, n);
+    double median = order_median_sort(work, n);
 
-// The median of up to five values.
-static double median_of_few(const double *values, int n)
-{
-    double sorted[5];
-
-    assert(n >= 1 && n <= 5);
-    for (int i = 0; i < n; i++) {
-        int at = i;
-        for (; at > 0 && sorted[at - 1] > values[i]; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = values[i];
-    }
-    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
-// Pulls single far values to within LIMIT deviations of the median of the five around them. The
-// result is in `limited`.
-static void limit_far_values(const double *logs, int n, double *limited)
-{
-    double far = LIMIT * noise_of(logs, n, limited);
-
-    for (int i = 0; i < n; i++) {
-        int from = i - 2 < 0 ? 0 : i - 2, to = i + 3 > n ? n : i + 3;
-        double level = median_of_few(&logs[from], to - from);
-        limited[i] = fmax(level - far, fmin(level + far, logs[i]));
-    }
+    for (int i = 0; i < n; i++)
+        work[i] = fabs(logs[i] - median);
+    double far = LIMIT * fmax(order_median_sort(work, n) / 0.6745, NOISE_MIN);
+    for (int i = 0; i < n; i++)
+        logs[i] = fmax(median - far, fmin(median + far, logs[i]));
+    free(work);
 }
 
 static struct split best_in(const double *sums, int from, int to)
@@ -84,18 +63,15 @@ static double step_noise(const double *logs, int n)
 }
 
 // The largest standardised difference, over the whole and overlapping intervals of shorter and
-// shorter lengths. Whatever is done to the values is part of it, so that the true order and random
-// ones are treated alike.
+// shorter lengths.
 static struct split best_split(const double *logs, int n)
 {
-    double *limited = mem_calloc((size_t)n, sizeof(*limited));
     double *sums = mem_calloc((size_t)n + 1, sizeof(*sums));
     double length = n;
     struct split best = {.at = -1};
 
-    limit_far_values(logs, n, limited);
     for (int i = 0; i < n; i++)
-        sums[i + 1] = sums[i] + limited[i];
+        sums[i + 1] = sums[i] + logs[i];
     for (; length >= 2 * CHANGES_SIDE_MIN; length *= DECAY) {
         int size = (int)ceil(length), count = 2 * (int)ceil(n / length) - 1;
         for (int i = 0; i < count; i++) {
@@ -104,9 +80,8 @@ static struct split best_split(const double *logs, int n)
             best = found.size > best.size ? found : best;
         }
     }
-    best.size /= step_noise(limited, n);
-    free(limited);
     free(sums);
+    best.size /= step_noise(logs, n);
     return best;
 }
 
@@ -181,14 +156,17 @@ int changes_find(const double *values, int n, struct change *ret)
         assert(values[i] > 0 && isfinite(values[i]));
         logs[i] = log(values[i]);
     }
+    double *limited = order_copy(logs, n);
+    limit_far_values(limited, n);
     rng_init(&rng, RANDOM_SEED, (uint64_t)n, RNG_DATA);
-    int found = search(logs, 0, n, &rng, ret);
+    int found = search(limited, 0, n, &rng, ret);
     qsort(ret, (size_t)found, sizeof(*ret), compare_changes);
     for (int i = 0; i < found; i++) {
         int from = i ? ret[i - 1].at : 0, to = i + 1 < found ? ret[i + 1].at : n;
         ret[i].ratio = exp(mean_of(logs, ret[i].at, to) - mean_of(logs, from, ret[i].at));
     }
     assert(found <= n / CHANGES_SIDE_MIN);
+    free(limited);
     free(logs);
     return found;
 }

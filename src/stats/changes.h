@@ -5,10 +5,10 @@
 // Method: the largest standardised difference of means (CUSUM, Page 1954) over a fixed family of
 // intervals of many lengths (seeded binary segmentation, Kovacs, Li, Buhlmann and Munk 2023), so
 // that a change up does not hide one down; the noise is taken from the steps between neighbours
-// (von Neumann 1941), which changes hardly inflate, and a single far value counts for no more than
-// four deviations from its neighbours. It is a change if at most 1 % of the same values in random
-// order (Pitman 1937) show as much, all treated alike; then both sides are searched. A change needs
-// at least three values on either side, and about ten in all.
+// (von Neumann 1941), which changes hardly inflate, and far values count for no more than six
+// robust deviations from the median. It is a change if at most 1 % of the same values in random
+// order (Pitman 1937) show as much; then both sides are searched. A change needs at least three
+// values on either side, and about ten in all.
 #pragma once
 
 #define CHANGES_SIDE_MIN 3

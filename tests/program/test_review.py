@@ -193,7 +193,8 @@ def test_bytes_are_not_shown_as_text(prony):
 def test_every_doubt_is_explained():
     source = "".join(path.read_text(encoding="utf-8") for path in (REPO / "src").rglob("*.c"))
     ids = set(re.findall(r'result_add_warning\(\s*\w+,\s*"([a-z-]+)"', source))
-    assert len(ids) > 20
+    ids |= set(re.findall(r'comparison_add_doubt\(\s*\w+,\s*"([a-z-]+)"', source))
+    assert len(ids) > 30 and {"before-after", "outlier"} <= ids
     text = (REPO / "docs" / "doubts.md").read_text(encoding="utf-8")
     explained = {word for line in text.splitlines() if line.startswith("| ")
                  for word in line.split("|")[1].replace(",", " ").split()}

@@ -53,7 +53,8 @@ static void a_step_is_found_where_it_is(void **state)
     static const struct {
         int n, at;
         double ratio;
-    } cases[] = {{20, 10, 0.9}, {40, 30, 0.9}, {20, 3, 0.5}, {30, 27, 1.5}, {60, 5, 2}};
+    } cases[] = {{20, 10, 0.9}, {40, 30, 0.9}, {20, 3, 0.5},
+                 {30, 27, 1.5}, {60, 5, 2},    {20, 3, 0.48}};
     double values[N_MAX];
     struct change changes[N_MAX];
     struct rng rng;
