@@ -295,6 +295,7 @@ static char **cell_argv(const struct study *study, int block, int cell, struct e
     *ARR_PUSH(argv, n, cap) =
         mem_printf("--seed=%" PRIu64, (study->plan.seed + (uint64_t)block) & INT64_MAX);
     *ARR_PUSH(argv, n, cap) = mem_printf("--label=%s", study->report.name);
+    *ARR_PUSH(argv, n, cap) = mem_printf("--block=%d", block + 1);
     if (study->options.store)
         *ARR_PUSH(argv, n, cap) = mem_printf("--store=%s", study->options.store);
     *ARR_PUSH(argv, n, cap) = mem_strdup("--");

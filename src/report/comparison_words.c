@@ -11,13 +11,8 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "report/comparison.h"
+#include "report/verdict.h"
 #include "stats/interval.h"
-
-// "8.1", "31.0", "140"
-static void add_percent(struct str *out, double part)
-{
-    str_addf(out, fabs(part) < 0.9995 ? "%.1f" : "%.0f", 100 * part);
-}
 
 // "3 %", "2.5 %"
 static void add_limit(struct str *out, double part)
@@ -25,38 +20,12 @@ static void add_limit(struct str *out, double part)
     str_addf(out, "%g %%", round(part * 1e5) / 1e3);
 }
 
-// "about 14 blocks", "about 1300 runs of each": two digits are all that the noise is known to.
-static void add_needed(const struct comparison *c, const struct effect *effect, int needed,
-                       struct str *out)
+static const char *unit_of(const struct comparison *c, const struct effect *effect)
 {
     bool paired = effect->design == EFFECT_PAIRED;
-    const char *what = c->rules.by_boot ? (paired ? "boots" : "boots of each")
-                       : paired         ? "blocks"
-                                        : "runs of each";
-    double unit = needed >= 100 ? pow(10, floor(log10(needed)) - 1) : 1;
 
-    if (needed >= JUDGE_NEEDED_MAX)
-        str_addf(out, "more than a million %s", what);
-    else
-        str_addf(out, "about %.0f %s", ceil(needed / unit) * unit, what);
-}
-
-static void add_open(const struct comparison *c, const struct compared *pair, struct str *out)
-{
-    int needed = judge_needed(&pair->effect, c->rules.change, 1 - pair->judged.level);
-
-    str_add(out, "no difference shown");
-    if (needed <=
-        (pair->effect.n_old < pair->effect.n_new ? pair->effect.n_old : pair->effect.n_new)) {
-        str_add(out, ", and ");
-        add_limit(out, c->rules.change);
-        str_add(out, " would have been seen");
-        return;
-    }
-    str_add(out, ": it would take ");
-    add_needed(c, &pair->effect, needed, out);
-    str_add(out, " to see ");
-    add_limit(out, c->rules.change);
+    return c->rules.by_boot ? (paired ? "boots" : "boots of each")
+                            : (paired ? "blocks" : "runs of each");
 }
 
 static void add_too_few(const struct comparison *c, const struct compared *pair, struct str *out)
@@ -78,37 +47,15 @@ static void add_too_few(const struct comparison *c, const struct compared *pair,
 
 void comparison_verdict(const struct comparison *c, const struct compared *pair, struct str *out)
 {
-    const struct judgement *j = &pair->judged;
-    bool is_tps = pair->measure == MEASURE_TPS;
-    bool is_up = j->verdict == VERDICT_HIGHER;
+    struct verdict_words words =
+        pair->measure == MEASURE_TPS ? verdict_of_throughput : verdict_of_latency;
 
-    switch (j->verdict) {
-    case VERDICT_TOO_FEW:
+    words.unit = unit_of(c, &pair->effect);
+    words.change = c->rules.change;
+    if (pair->judged.verdict == VERDICT_TOO_FEW)
         add_too_few(c, pair, out);
-        return;
-    case VERDICT_OPEN:
-        add_open(c, pair, out);
-        return;
-    case VERDICT_SAME:
-        str_add(out, "the same within ");
-        add_limit(out, JUDGE_MARGIN);
-        return;
-    case VERDICT_HIGHER:
-    case VERDICT_LOWER:
-        str_addf(out, "%s by ",
-                 is_tps ? (is_up ? "faster" : "slower") : (is_up ? "higher" : "lower"));
-        add_percent(out, is_up ? j->ratio - 1 : 1 - j->ratio);
-        str_add(out, " % (");
-        add_percent(out, is_up ? j->low - 1 : 1 - j->high);
-        str_add(out, " to ");
-        add_percent(out, is_up ? j->high - 1 : 1 - j->low);
-        str_add(out, ")");
-        if (j->is_same) {
-            str_add(out, ", the same within ");
-            add_limit(out, JUDGE_MARGIN);
-        }
-        return;
-    }
+    else
+        verdict_add(out, &pair->effect, &pair->judged, JUDGE_MARGIN, &words);
 }
 
 // ---- conditions
@@ -132,11 +79,11 @@ static void add_remedy(const struct comparison *c, const struct compared *pair, 
     int needed = judge_needed(&pair->effect, change, alpha);
     str_add(out, "the smallest change that could be seen is ");
     if (smallest < COULD_SEE_MAX)
-        add_percent(out, smallest);
+        str_addf(out, "%.1f", 100 * smallest);
     else
         str_addf(out, "over %.0f", 100 * COULD_SEE_MAX);
     str_add(out, " %; it would take ");
-    add_needed(c, &pair->effect, needed, out);
+    verdict_add_needed(out, needed, unit_of(c, &pair->effect));
     str_add(out, " to see ");
     add_limit(out, fabs(change));
 }

@@ -4,8 +4,8 @@
 
 #include "base/arr.h"
 
-const struct verdict_words verdict_of_throughput = {"faster", "slower", "as fast", "blocks"};
-const struct verdict_words verdict_of_latency = {"higher", "lower", "as high", "blocks"};
+const struct verdict_words verdict_of_throughput = {"faster", "slower", "as fast", "blocks", 0};
+const struct verdict_words verdict_of_latency = {"higher", "lower", "as high", "blocks", 0};
 
 // 8.1 below ten per cent, 81 above.
 static int digits(double percent)
@@ -32,21 +32,41 @@ static void add_difference(struct str *out, const struct judgement *j,
                  words->times, ratio_digits(j->low), j->low, ratio_digits(j->high), j->high);
     else
         str_addf(out, "%s by %.*f %% (%.*f to %.*f)", is_higher ? words->higher : words->lower,
-                 digits(by), by, digits(high), low, digits(high), high);
+                 digits(by), by, digits(by), low, digits(by), high);
 }
 
-// The round change just below what could have been seen, and what it would take to see it.
-static void add_needed(struct str *out, const struct effect *effect, const struct judgement *j,
-                       const char *unit)
+void verdict_add_needed(struct str *out, int needed, const char *unit)
+{
+    // Two digits are all that the noise is known to.
+    double step = needed >= 100 ? pow(10, floor(log10(needed)) - 1) : 1;
+
+    if (needed >= JUDGE_NEEDED_MAX)
+        str_addf(out, "more than a million %s", unit);
+    else
+        str_addf(out, "about %.0f %s", ceil(needed / step) * step, unit);
+}
+
+// What it would take to see a change; by default the round one just below what could have been
+// seen.
+static void add_open(struct str *out, const struct effect *effect, const struct judgement *j,
+                     const struct verdict_words *words)
 {
     static const double changes[] = {0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01};
     double alpha = 1 - j->level, seen = judge_detectable(effect, alpha), change = changes[0];
+    int n = effect->n_old < effect->n_new ? effect->n_old : effect->n_new;
 
     for (size_t i = 0; i < ARR_LEN(changes) && change >= seen; i++)
         change = changes[i];
+    if (words->change > 0)
+        change = words->change;
     int needed = judge_needed(effect, change, alpha);
-    if (needed < JUDGE_NEEDED_MAX)
-        str_addf(out, ": it would take about %d %s to see %g %%", needed, unit, 100 * change);
+    if (needed <= n) {
+        str_addf(out, ", and %g %% would have been seen", 100 * change);
+        return;
+    }
+    str_add(out, ": it would take ");
+    verdict_add_needed(out, needed, words->unit);
+    str_addf(out, " to see %g %%", 100 * change);
 }
 
 void verdict_add(struct str *out, const struct effect *effect, const struct judgement *judgement,
@@ -58,7 +78,7 @@ void verdict_add(struct str *out, const struct effect *effect, const struct judg
         break;
     case VERDICT_OPEN:
         str_add(out, "no difference shown");
-        add_needed(out, effect, judgement, words->unit);
+        add_open(out, effect, judgement, words);
         break;
     case VERDICT_SAME:
         str_addf(out, "the same within %g %%", 100 * (margin > 0 ? margin : JUDGE_MARGIN));
@@ -66,6 +86,8 @@ void verdict_add(struct str *out, const struct effect *effect, const struct judg
     case VERDICT_HIGHER:
     case VERDICT_LOWER:
         add_difference(out, judgement, words);
+        if (judgement->is_same)
+            str_addf(out, ", the same within %g %%", 100 * (margin > 0 ? margin : JUDGE_MARGIN));
         break;
     }
 }

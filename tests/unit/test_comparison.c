@@ -30,13 +30,13 @@ static void verdicts_are_worded_as_promised(void **state)
         const char *words;
     } cases[] = {
         {VERDICT_HIGHER, MEASURE_TPS, 1.081, 1.052, 1.11, false, "faster by 8.1 % (5.2 to 11.0)"},
-        {VERDICT_LOWER, MEASURE_TPS, 0.69, 0.57, 0.84, false, "slower by 31.0 % (16.0 to 43.0)"},
-        {VERDICT_HIGHER, MEASURE_TPS, 2.4, 2.1, 2.8, false, "faster by 140 % (110 to 180)"},
+        {VERDICT_LOWER, MEASURE_TPS, 0.69, 0.57, 0.84, false, "slower by 31 % (16 to 43)"},
+        {VERDICT_HIGHER, MEASURE_TPS, 2.4, 2.1, 2.8, false, "2.4 times as fast (2.1 to 2.8)"},
         {VERDICT_SAME, MEASURE_TPS, 1.001, 0.99, 1.01, true, "the same within 2 %"},
         {VERDICT_HIGHER, MEASURE_TPS, 1.008, 1.006, 1.01, true,
          "faster by 0.8 % (0.6 to 1.0), the same within 2 %"},
-        {VERDICT_HIGHER, MEASURE_P99, 1.2, 1.1, 1.3, false, "higher by 20.0 % (10.0 to 30.0)"},
-        {VERDICT_LOWER, MEASURE_P50, 0.9, 0.85, 0.95, false, "lower by 10.0 % (5.0 to 15.0)"},
+        {VERDICT_HIGHER, MEASURE_P99, 1.2, 1.1, 1.3, false, "higher by 20 % (10 to 30)"},
+        {VERDICT_LOWER, MEASURE_P50, 0.9, 0.85, 0.95, false, "lower by 10 % (5 to 15)"},
     };
     struct side sides[] = {side_of("a", 1, 0, 2), side_of("b", 1, 0, 2)};
     struct comparison c = {.sides = sides, .n_sides = 2, .rules = {.change = 0.03}};
