@@ -227,10 +227,11 @@ static bool drain(int fd, struct str *out)
     return true;
 }
 
-// Reads both streams until the child has ended. Returns its status; 124 when the deadline passed.
+// Reads both streams until the child has ended. Returns its status; 124 when the deadline passed or
+// it was told to stop.
 // A descendant that keeps a stream open after the child's end is not waited for.
 static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
-                   struct proc_result *result)
+                   const volatile sig_atomic_t *stop, struct proc_result *result)
 {
     struct pollfd fds[2] = {{out_fd, POLLIN, 0}, {errors_fd, POLLIN, 0}};
     struct str *texts[2] = {&result->out, &result->errors};
@@ -249,6 +250,8 @@ static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
             return STATUS_SIGNAL; // somebody else reaped it: its status is lost
 
         int64_t left_ns = until_ns - clock_now_ns(&clock_system);
+        if (!late && stop && *stop)
+            left_ns = 0;
         if (left_ns <= 0 && late)
             return STATUS_DEADLINE; // stuck in the kernel: not worth waiting for
         if (left_ns <= 0) {
@@ -294,7 +297,7 @@ int proc_run_as(char *const *argv, int64_t deadline_ns, const struct proc_as *as
     out[1] = errors[1] = -1;
     fcntl(out[0], F_SETFL, O_NONBLOCK);
     fcntl(errors[0], F_SETFL, O_NONBLOCK);
-    ret->status = collect(pid, out[0], errors[0], until_ns, ret);
+    ret->status = collect(pid, out[0], errors[0], until_ns, as->stop, ret);
     status = 0;
 done:
     pipe_close(out);

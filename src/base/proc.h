@@ -6,6 +6,7 @@
 // children from a thread that lives on.
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -48,6 +49,8 @@ struct proc_as {
     // (leftovers_add_process). If it fails, or prony is killed meanwhile, the program never begins.
     int (*enter)(void *arg, pid_t pid, struct err *err);
     void *arg;
+    // proc_run_as: looked at several times a second; not 0: the group is killed. NULL: nobody asks.
+    const volatile sig_atomic_t *stop;
 };
 pid_t proc_start_as(char *const *argv, const char *log_path, bool die_with_parent,
                     const struct proc_as *as, struct err *err);

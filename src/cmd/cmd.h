@@ -20,7 +20,7 @@ extern const struct command *const commands[];
 
 extern const struct command command_compare, command_baseline, command_history, command_run,
     command_study, command_init, command_check, command_list, command_show, command_sql,
-    command_export, command_import, command_probe, command_volume, command_vdisk;
+    command_export, command_import, command_probe, command_state, command_volume, command_vdisk;
 
 // Prints "prony: TEXT" to stderr and returns the error's exit status.
 int cmd_fail(const struct err *err);

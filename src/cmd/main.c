@@ -19,7 +19,8 @@ const struct command *const commands[] = {
     &command_init,    &command_run,    &command_study,   &command_check,
     &command_list,    &command_show,   &command_compare, &command_baseline,
     &command_history, &command_sql,    &command_export,  &command_import,
-    &command_probe,   &command_volume, &command_vdisk,   NULL,
+    &command_probe,   &command_state,  &command_volume,  &command_vdisk,
+    NULL,
 };
 
 static void print_help(FILE *out)

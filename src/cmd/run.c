@@ -19,6 +19,7 @@
 #include "cmd/progress.h"
 #include "cmd/run_probe.h"
 #include "cmd/setup.h"
+#include "cmd/state_use.h"
 #include "cmd/version.h"
 #include "cmd/watching.h"
 #include "load/loop.h"
@@ -35,6 +36,7 @@ struct run {
     struct run_options options;
     struct setup_wish wish;
     struct kvs defines;
+    struct state_use state;
     struct setup setup;
     struct plan plan;
     struct store *store;
@@ -150,6 +152,7 @@ static void announce(const struct run *run)
                    known ? setup->facts.version : "", known ? ")" : "");
     setup_print_place("data", setup->facts.data_path);
     setup_print_place("log", setup->facts.log_path);
+    state_use_announce(&run->state);
     if (setup->fills)
         printf("  fill   scale %" PRId64 ", about %s; %s\n", setup->scale,
                units_format_bytes(setup->scale * setup->builtin->schema->bytes_per_scale, text),
@@ -294,6 +297,7 @@ static void fill_record(struct run *run, int argc, char **argv)
     storage_record(&run->store_place, "store", &result->environment);
     places_record(&run->setup.places, &result->environment);
     kvs_copy(&result->environment, &run->probed);
+    state_use_record(&run->state, &result->environment);
     events_record(run->events, result);
     for (size_t i = 0; i < facts->settings.n; i++) {
         char *key = mem_printf("engine.%s", facts->settings.items[i].key);
@@ -442,6 +446,7 @@ static void run_release(struct run *run)
     result_free(run->result);
     events_free(run->events);
     setup_close(&run->setup);
+    state_use_close(&run->state);
     store_close(run->store);
     if (run->json && run->json != stdout) {
         fclose(run->json);
@@ -504,6 +509,8 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .quiet = o->quiet || (o->json && strcmp(o->json, "-") == 0),
     };
     const struct loop_ops *loops[LOOPS_MAX];
+    if (o->state.name && state_use_open(&run->state, &o->state, &run->wish, o->store, err) < 0)
+        return -1;
     if (setup_open(&run->setup, &run->wish, err) < 0 ||
         run_options_check_pipeline(o, run->setup.workload, run->setup.target, err) < 0 ||
         loop_choose(run->setup.target, run_loops[o->loop],

@@ -112,6 +112,7 @@ static const struct opt_row rows[] = {
     {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols, .arg = "NAME",
      .help = "simple, extended or prepared statements"},
     VOLUMES_ROWS(AT(volumes)),
+    STATE_ROWS(AT(state)),
 
     {"tune", 0, OPT_CHOICE, AT(tune), "none", .choices = tunes, .arg = "NAME",
      .help = "oltp: fit a server: target to this machine"},
@@ -288,6 +289,8 @@ int run_options_check(struct run_options *options, int n_args, char **args, stru
                        "--time and --transactions exclude each other: leave one away");
     if (!options->transactions && options->time_ns < NS_PER_S)
         return err_set(err, ERR_USAGE, "--time: must be at least 1s");
+    if (state_options_check(&options->state, err) < 0)
+        return -1;
     if (options->trace && options->loop != 0 && strcmp(run_loops[options->loop], "threads") != 0)
         return err_set(err, ERR_USAGE,
                        "--trace sees the calls of the threads loop only: leave --loop away");

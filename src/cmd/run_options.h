@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/opt.h"
+#include "cmd/state_use.h"
 #include "cmd/volumes.h"
 #include "load/plan.h"
 
@@ -29,6 +30,7 @@ struct run_options {
     struct opt_list files, defines, at;
     bool statements, quiet;
     struct volumes_options volumes;
+    struct state_options state;
     char *log_prefix, *label, *note, *store, *json, *trace;
 };
 

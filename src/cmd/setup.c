@@ -89,9 +89,10 @@ static int setup_look(struct setup *setup, const struct setup_wish *wish, struct
         setup->scale = wish->clients > 10 ? wish->clients : 10;
     else
         setup->scale = 1;
+    bool is_new = setup->look.state == FILL_ABSENT &&
+                  (wish->state ? wish->state->builds : setup->places.server != NULL);
     setup->fills = setup->builtin && wish->purpose == SERVER_FOR_RUN &&
-                   (db_is_temporary(setup->target) ||
-                    (setup->places.server && setup->look.state == FILL_ABSENT));
+                   (db_is_temporary(setup->target) || is_new);
     return 0;
 }
 
@@ -112,6 +113,7 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
         .volumes = wish->volumes,
         .leftovers = setup->leftovers,
         .stop = wish->stop,
+        .state = wish->state,
         .quiet = wish->quiet,
     };
     if (!unknown && places_open(&setup->places, &places_wish, err) < 0) {
@@ -125,12 +127,15 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
         .leftovers = setup->leftovers,
         .trace_path = wish->trace_path,
         .protocol = wish->protocol,
-        .create_missing = wish->purpose == SERVER_FOR_INIT,
+        .create_missing = wish->purpose == SERVER_FOR_INIT || (wish->state && wish->state->builds),
         .data_dir = places_data_dir(places),
-        .display = places->server ? server_display(places->server) : NULL,
+        .display = places->server ? server_display(places->server)
+                   : wish->state  ? wish->url
+                                  : NULL,
     };
     const char *url = places->server                            ? server_url(places->server)
                       : unknown && places_are_wanted(wish->url) ? NULL_TARGET
+                      : wish->state                             ? wish->state->url
                                                                 : wish->url;
     if (db_open(&setup->target, url, &options, err) < 0 ||
         (!unknown && setup_look(setup, wish, err) < 0) || setup_compile(setup, wish, err) < 0) {
@@ -274,17 +279,28 @@ void setup_print_place(const char *what, const char *path)
     cmd_print_safe("  %-6s %s: %s", what, place.path, summary);
 }
 
+static void close_database(struct setup *setup)
+{
+    if (setup->session)
+        db_disconnect(setup->session);
+    setup->session = NULL;
+    db_close(setup->target);
+    setup->target = NULL;
+}
+
+int setup_save(struct setup *setup, struct state *state, struct err *err)
+{
+    close_database(setup);
+    return places_save(&setup->places, state, err);
+}
+
 void setup_close(struct setup *setup)
 {
     struct str report = STR_INIT;
 
     workload_free(setup->workload);
     setup->workload = NULL;
-    if (setup->session)
-        db_disconnect(setup->session);
-    setup->session = NULL;
-    db_close(setup->target);
-    setup->target = NULL;
+    close_database(setup);
     db_facts_release(&setup->facts);
     places_close(&setup->places, setup->failed);
     if (setup->leftovers)

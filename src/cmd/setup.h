@@ -28,6 +28,7 @@ struct setup_wish {
     const struct volumes_options *volumes; // NULL: none
     enum server_tune tune;                 // of a server: target
     const volatile sig_atomic_t *stop;     // ends the making of a volume or a server; may be NULL
+    struct places_state *state;            // the tables are in it, or are made for it; NULL: none
     bool quiet;                            // says nothing on stdout of what it does
 };
 
@@ -60,6 +61,10 @@ int setup_check_room(const struct setup *setup, struct err *err);
 
 // "  data   /path: ext4 on sda (...)" on stdout; nothing where the path is not known ("").
 void setup_print_place(const char *what, const char *path);
+
+// Fills what was opened for a state (places_state.builds) by the caller's fill_tables; this closes
+// the database, stops the server in order and saves what is there. Only setup_close may follow.
+int setup_save(struct setup *setup, struct state *state, struct err *err);
 
 // Closes all and stops the server. Where its log is kept, and what could not be undone, is told on
 // stderr.

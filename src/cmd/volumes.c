@@ -36,6 +36,8 @@ int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
         .leftovers = leftovers,
         .stop = stop,
         .say = say,
+        .image = one->image,
+        .shares_image = one->shares_image,
     };
     int rc = volume_open(&one->volume, text, &wish, err);
     free(name);

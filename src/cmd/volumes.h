@@ -27,6 +27,8 @@ struct volumes_options {
 
 // One volume of a command, zeroed before.
 struct volumes_one {
+    const char *image; // set before volumes_open: what it begins as; NULL: empty
+    bool shares_image;
     struct kvs names;
     char **destroy; // ends with NULL
     struct volume *volume;

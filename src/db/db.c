@@ -239,6 +239,52 @@ bool db_names_file(const char *url)
     return names;
 }
 
+static bool is_shaping(const struct db_driver *driver, const char *key)
+{
+    for (const char *const *word = driver->shaping; word && *word; word++)
+        if (strcasecmp(*word, key) == 0)
+            return true;
+    return false;
+}
+
+int db_shape(const char *url, const char *file, struct kvs *shape, struct str *plain,
+             struct str *named, struct err *err)
+{
+    struct url parsed = {0}, made = {0};
+
+    if (url_parse(&parsed, url, err) < 0)
+        return -1;
+    const struct db_driver *driver = find_driver(parsed.scheme);
+    if (!driver || !driver->takes_volume || parsed.has_authority ||
+        (parsed.path && parsed.path[0])) {
+        url_release(&parsed);
+        return err_set(
+            err, ERR_USAGE,
+            "states are of databases that prony makes itself: of sqlite: without a file's "
+            "name, server:postgres, server:mariadb and server:mysql");
+    }
+    kvs_add(shape, "engine", driver->name);
+    made.scheme = parsed.scheme;
+    made.path = (char *)file;
+    for (size_t i = 0; i < parsed.params.n; i++) {
+        const struct kv *item = &parsed.params.items[i];
+        struct str key = STR_INIT;
+        bool shapes = is_shaping(driver, item->key);
+        str_addf(&key, "engine.%s", item->key);
+        if (shapes)
+            kvs_add(shape, key.buf, item->value);
+        if (shapes || strcmp(item->key, "data") == 0)
+            kvs_add(&made.params, item->key, item->value);
+        str_release(&key);
+    }
+    url_print(&made, true, plain);
+    kvs_release(&made.params);
+    made.params = parsed.params;
+    url_print(&made, true, named);
+    url_release(&parsed);
+    return 0;
+}
+
 void db_close(struct db_target *target)
 {
     if (!target)

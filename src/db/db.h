@@ -177,6 +177,12 @@ int db_open(struct db_target **ret, const char *url, const struct db_open_option
 char *db_data_volume(const char *url);
 bool db_names_file(const char *url); // does it name one, or leave the name to prony?
 
+// For a target that leaves the file to prony: what shapes that file, each a line of a state's key;
+// the target that makes the same in `file` and asks for nothing else (plain); and the target
+// itself, with that file (named). ERR_USAGE for others.
+int db_shape(const char *url, const char *file, struct kvs *shape, struct str *plain,
+             struct str *named, struct err *err);
+
 void db_close(struct db_target *target); // after all sessions; removes a temporary database
 
 // How many statements sessions must hold handles for; holds for sessions connected afterwards, and

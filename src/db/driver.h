@@ -57,6 +57,7 @@ struct db_driver {
     unsigned caps; // starting value; open may take away or add
     size_t target_size, session_size;
     bool takes_volume; // the parameter data= names the volume for what prony makes (data_dir)
+    const char *const *shaping; // with it: parameters that change what is in the file for good
 
     // Check target->url and fill the driver's own fields. No connection is made.
     int (*open)(struct db_target *target, struct err *err);

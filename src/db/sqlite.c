@@ -371,6 +371,8 @@ enum db_class sqlite_query(struct db_session *base, const char *sql, bool want_r
 static const char *const schemes[] = {"sqlite", "sqlite3", NULL};
 static const char *const loops[] = {"threads", NULL};
 
+static const char *const shaping[] = {"page_size", "auto_vacuum", "encoding", "vfs", NULL};
+
 const struct db_driver db_driver_sqlite = {
     .name = "sqlite",
     .schemes = schemes,
@@ -381,6 +383,7 @@ const struct db_driver db_driver_sqlite = {
     .target_size = sizeof(struct sqlite_target),
     .session_size = sizeof(struct sqlite_session),
     .takes_volume = true,
+    .shaping = shaping,
     .open = sqlite_target_open,
     .close = sqlite_target_close,
     .connect = sqlite_connect,

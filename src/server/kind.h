@@ -77,6 +77,7 @@ struct server_kind {
     const char *places; // where they may be besides PATH; "*" stands for a version; NULL
     const char *version_has, *version_lacks; // tells kinds apart that share names; NULL
     const char *const *own;                  // settings that prony sets itself
+    const char *const *shaping;              // settings that change what is in the files for good
     int signals[SIGNAL_COUNT];
     const char *fault;     // what a line of the log holds that says why the server does not start
     int max_connections;   // by default
@@ -106,6 +107,9 @@ struct server_kind {
     bool (*is_log)(const char *dir);
     // The major version that must run an existing data directory ("15"); "" any.
     void (*version_of)(const char *data, char *out, size_t size);
+    // A data directory was moved together with its log: it is told where that is now. NULL: the
+    // command that starts the server says so.
+    int (*relink)(const struct server_plan *plan, struct err *err);
     // The commands that make the data directory, which exists and is empty, as does the log's, a
     // copy of another, without what belongs to the other server's process. log_from: where its log
     // is, as log_of told.

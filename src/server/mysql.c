@@ -31,11 +31,21 @@ static const char *const own_settings[] = {
     NULL,
 };
 
-// Settings that are cut into the files when they are made.
-static const char *const shaping[] = {
+// Settings that are cut into the files when the data directory is made, and when tables are.
+static const char *const making[] = {
     "innodb_page_size",          "innodb_log_file_size",   "innodb_log_files_in_group",
     "innodb_redo_log_capacity",  "innodb_data_file_path",  "innodb_undo_tablespaces",
     "innodb_checksum_algorithm", "lower_case_table_names", NULL,
+};
+
+static const char *const shaping[] = {
+    "innodb_page_size",          "innodb_log_file_size",       "innodb_log_files_in_group",
+    "innodb_redo_log_capacity",  "innodb_data_file_path",      "innodb_undo_tablespaces",
+    "innodb_checksum_algorithm", "lower_case_table_names",     "innodb_file_per_table",
+    "innodb_default_row_format", "innodb_compression_default", "innodb_compression_algorithm",
+    "innodb_compression_level",  "innodb_fill_factor",         "innodb_encrypt_tables",
+    "default_storage_engine",    "character_set_server",       "collation_server",
+    "aria_block_size",           "aria_log_dir_path",          NULL,
 };
 
 // A program outside the system's folders finds its own files by its base directory.
@@ -59,8 +69,8 @@ static void add_making(const struct server_plan *plan, struct words *argv)
     if (plan->log)
         words_addf(argv, "--innodb-log-group-home-dir=%s", plan->log);
     for (size_t i = 0; i < plan->settings.n; i++)
-        for (int k = 0; shaping[k]; k++)
-            if (setting_is_named(plan->settings.items[i].key, shaping[k]))
+        for (int k = 0; making[k]; k++)
+            if (setting_is_named(plan->settings.items[i].key, making[k]))
                 words_addf(argv, "--%s=%s", plan->settings.items[i].key,
                            plan->settings.items[i].value);
     for (size_t i = 0; i < plan->wish->n_make_args; i++)
@@ -258,12 +268,12 @@ static void plan_copy(const struct server_plan *plan, const char *from, const ch
     words_add(argv, "+");
 }
 
-#define COMMON                                                                           \
-    .account = "mysql", .role = "root", .database = "prony", .mark = "ibdata1",          \
-    .socket = "socket", .settings_file = "my.cnf", .own = own_settings,                  \
-    .signals = {SIGTERM, SIGKILL, SIGKILL}, .fault = "[ERROR]", .max_connections = 151,  \
-    .creates_database = true, .plan_start = plan_start, .url = url, .tune = tune_innodb, \
-    .runs_on = runs_on, .log_of = log_of, .is_log = is_log, .version_of = version_of,    \
+#define COMMON                                                                              \
+    .account = "mysql", .role = "root", .database = "prony", .mark = "ibdata1",             \
+    .socket = "socket", .settings_file = "my.cnf", .own = own_settings, .shaping = shaping, \
+    .signals = {SIGTERM, SIGKILL, SIGKILL}, .fault = "[ERROR]", .max_connections = 151,     \
+    .creates_database = true, .plan_start = plan_start, .url = url, .tune = tune_innodb,    \
+    .runs_on = runs_on, .log_of = log_of, .is_log = is_log, .version_of = version_of,       \
     .plan_copy = plan_copy
 
 const struct server_kind server_kind_mariadb = {

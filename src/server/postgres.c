@@ -37,6 +37,14 @@ static const char *const own_settings[] = {
     NULL,
 };
 
+static const char *const shaping[] = {
+    "default_table_access_method",
+    "default_tablespace",
+    "default_toast_compression",
+    "wal_level",
+    NULL,
+};
+
 static void plan_make(const struct server_plan *plan, struct words *argv)
 {
     words_add(argv, plan->programs[INITDB]);
@@ -210,6 +218,20 @@ static bool log_of(const char *data, char out[PATH_MAX])
     return true;
 }
 
+static int relink(const struct server_plan *plan, struct err *err)
+{
+    char path[PATH_MAX + 16];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/pg_wal", plan->data);
+    if (lstat(path, &st) < 0) // before PostgreSQL 10
+        snprintf(path, sizeof(path), "%s/pg_xlog", plan->data);
+    if (unlink(path) < 0 || symlink(plan->log, path) < 0)
+        return err_set(err, ERR_FAILED, "cannot lead %s to the log in %s: %s", path, plan->log,
+                       strerror(errno));
+    return 0;
+}
+
 static void version_of(const char *data, char *out, size_t size)
 {
     char path[PATH_MAX + 16];
@@ -280,6 +302,7 @@ const struct server_kind server_kind_postgres = {
     .programs = {"postgres", "initdb"},
     .places = "/usr/lib/postgresql/*/bin",
     .own = own_settings,
+    .shaping = shaping,
     .signals = {SIGINT, SIGQUIT, SIGKILL},
     .fault = "FATAL",
     .max_connections = 100,
@@ -293,5 +316,6 @@ const struct server_kind server_kind_postgres = {
     .is_up = is_up,
     .log_of = log_of,
     .version_of = version_of,
+    .relink = relink,
     .plan_copy = plan_copy,
 };

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/arr.h"
+#include "base/mem.h"
 #include "base/proc.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -67,13 +69,22 @@ static int place_of_volume(const char *key, const char *dir, const char *text, c
     return 0;
 }
 
+// It was made by what this target says, though by another run.
+static int check_restored(const struct server *server, const char *dir, struct err *err)
+{
+    if (server->state == PLACE_EXISTING)
+        return place_check_idle(server->wish.kind, server->plan.data, err);
+    return err_set(err, ERR_FAILED, "the restored state in %s holds no data directory of %s", dir,
+                   server->wish.kind->title);
+}
+
 static int find_data(struct server *server, struct err *err)
 {
     const struct server_kind *kind = server->wish.kind;
     char given[PATH_MAX], path[PATH_MAX];
 
     server->state = PLACE_NEW;
-    if (!server->wish.data)
+    if (!server->wish.data && !server->options.data_dir)
         return 0;
     if (place_of_volume("data", server->options.data_dir, server->wish.data, given, err) < 0 ||
         place_find_data(kind, given, path, &server->state, err) < 0)
@@ -83,6 +94,8 @@ static int find_data(struct server *server, struct err *err)
         !server->wish.from)
         return err_set(err, ERR_USAGE, "data=%s: there is no data directory of %s to check", given,
                        kind->title);
+    if (server->options.is_restored)
+        return check_restored(server, given, err);
     if (server->state == PLACE_NEW)
         return 0;
     if (server->wish.from)
@@ -98,11 +111,28 @@ static int find_data(struct server *server, struct err *err)
     return place_check_idle(kind, path, err);
 }
 
+// Where the places of a state are now; the data directory may think of others.
+static int find_restored_log(struct server *server, struct err *err)
+{
+    const char *dir = server->options.log_dir;
+    struct stat st;
+
+    if (!dir)
+        return 0;
+    server->plan.log = mem_printf("%s/%s-log", dir, server->wish.kind->name);
+    if (stat(server->plan.log, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return err_set(err, ERR_FAILED, "the restored state in %s holds no log of %s", dir,
+                   server->wish.kind->title);
+}
+
 static int find_log(struct server *server, struct err *err)
 {
     const struct server_kind *kind = server->wish.kind;
     char given[PATH_MAX], path[PATH_MAX];
 
+    if (server->options.is_restored)
+        return find_restored_log(server, err);
     if (!server->wish.log) {
         if (server->state == PLACE_EXISTING && !kind->log_of(server->plan.data, path))
             return err_set(err, ERR_USAGE,
@@ -399,7 +429,12 @@ static int make_data(struct server *server, struct str *words, struct err *err)
 
 int prepare_make(struct server *server, struct str *words, struct err *err)
 {
+    const struct server_kind *kind = server->plan.kind;
+
     if (make_directories(server, err) < 0)
+        return -1;
+    if (server->options.is_restored && server->plan.log && kind->relink &&
+        kind->relink(&server->plan, err) < 0)
         return -1;
     choose_settings(server);
     if (write_settings(server, err) < 0)

@@ -17,6 +17,7 @@ struct server {
     char *from, *from_log;       // absolute; NULL: no copy
     enum place_state state;      // of the data directory before
     bool kept;                   // the data directory stays
+    bool is_finished;            // it was stopped, and its files are whole
     int run_id, data_id, log_id; // in the registry; 0 nothing to undo
     pid_t pid;                   // 0: not started
     uint64_t start_ticks;

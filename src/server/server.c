@@ -42,7 +42,7 @@ const char *server_display(const struct server *server)
 
 bool server_is_temporary(const struct server *server)
 {
-    return !server->wish.data || server->options.data_goes;
+    return (!server->wish.data && !server->options.data_dir) || server->options.data_goes;
 }
 
 bool server_is_alive(const struct server *server)
@@ -250,7 +250,7 @@ failed:
 
 static enum server_stop way_to_stop(const struct server *server)
 {
-    bool stays = server->kept || server->state == PLACE_EXISTING;
+    bool stays = (server->kept || server->state == PLACE_EXISTING) && !server->options.data_goes;
 
     if (server->wish.stop != SERVER_STOP_UNSET)
         return server->wish.stop;
@@ -258,7 +258,7 @@ static enum server_stop way_to_stop(const struct server *server)
 }
 
 // In order, with time for what has to be written; a second Ctrl-C does not wait for it.
-static int stop_process(struct server *server, enum server_stop way)
+static void ask_to_stop(const struct server *server, enum server_stop way)
 {
     const int *signals = server->wish.kind->signals;
     int number = signals[way == SERVER_STOP_FAST        ? SIGNAL_FAST
@@ -272,6 +272,11 @@ static int stop_process(struct server *server, enum server_stop way)
     while (number != SIGKILL && server_is_alive(server) && clock_now_ns(&clock_system) < until_ns &&
            !(server->options.stop && *server->options.stop >= 2))
         clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + 5 * NS_PER_MS);
+}
+
+static int stop_process(struct server *server, enum server_stop way)
+{
+    ask_to_stop(server, way);
     int rc = proc_kill_family(server->pid, server->start_ticks); // reaps what ended by itself
     if (rc == 0) {
         if (server->registry_lock)
@@ -282,6 +287,19 @@ static int stop_process(struct server *server, enum server_stop way)
         server->pid = 0;
     }
     return rc;
+}
+
+int server_finish(struct server *server, struct err *err)
+{
+    if (!server_is_alive(server))
+        return err_set(err, ERR_FAILED, "%s has died", server->wish.display);
+    ask_to_stop(server, SERVER_STOP_FAST);
+    if (server_is_alive(server))
+        return err_set(err, ERR_FAILED, "%s does not stop", server->wish.display);
+    if (stop_process(server, SERVER_STOP_KILL) < 0)
+        return err_set(err, ERR_FAILED, "%s does not stop", server->wish.display);
+    server->is_finished = true;
+    return 0;
 }
 
 static int restart(struct server *server, struct err *err)
@@ -375,7 +393,7 @@ void server_close(struct server *server, bool failed, struct str *report)
         return;
     lo = server->options.leftovers;
     bool was_ready = server->url != NULL;
-    bool died = was_ready && !server_is_alive(server);
+    bool died = was_ready && !server->is_finished && !server_is_alive(server);
     if (server->pid > 0 && stop_process(server, way_to_stop(server)) < 0 && report)
         str_addf(report, "the server, process %d, could not be stopped\n", (int)server->pid);
     if (was_ready && (failed || died))
@@ -405,7 +423,10 @@ void server_record(const struct server *server, struct kvs *environment)
     if (server->from)
         kvs_addf(environment, "server.made", "a copy of %s", server->from);
     else
-        kvs_add(environment, "server.made", server->state == PLACE_EXISTING ? "was there" : "new");
+        kvs_add(environment, "server.made",
+                server->options.is_restored       ? "a saved state"
+                : server->state == PLACE_EXISTING ? "was there"
+                                                  : "new");
     if (server->wish.n_make_args) {
         struct str text = STR_INIT;
         text_add_command(&text, (int)server->wish.n_make_args, server->wish.make_args);

@@ -82,12 +82,20 @@ struct server_options {
     enum server_purpose purpose;
     enum server_tune tune;
     int64_t clients;                   // sessions that will be wanted
-    const char *data_dir, *log_dir;    // where the volumes of data= and log= are; NULL: paths
+    const char *data_dir, *log_dir;    // where the data and the log go, whatever data= and log= say
+                                       // (the volumes of these); NULL: what they say
     bool data_goes;                    // with the volume, after server_close
+    bool is_restored;                  // a state is there (server_shape), perhaps at other places
     const volatile sig_atomic_t *stop; // counted up by signals: > 0 ends what goes on; may be NULL
     void (*say)(void *arg, const char *line); // what is being done, a line each; NULL: nobody asks
     void *say_arg;
 };
+
+// What shapes the data directory that such a target makes, each a line of a state's key: kind,
+// version, initdb=, role=, ..., and of the settings those that are cut into the files. plain gets
+// the target of a server that makes the same and has no other setting; it is stopped in order.
+// ERR_USAGE for targets whose data is there already.
+int server_shape(const char *url, struct kvs *shape, struct str *plain, struct err *err);
 
 // Makes what is missing, starts the server and waits until it takes connections. On failure
 // nothing is left and err says why in one line; words gets what the program said, whole, when that
@@ -113,6 +121,10 @@ void server_keep(struct server *server);
 // Stops it in order (fast) and starts it again on the same socket.
 // The lock is held for each call on the registry, which other threads then may use too.
 int server_restart(struct server *server, pthread_mutex_t *registry_lock, struct err *err);
+
+// Stops it in order, so that its files can be copied as they are: an error unless it ended by
+// itself within the time that takes.
+int server_finish(struct server *server, struct err *err);
 
 // Adds server.kind, server.program, server.setting.NAME, ... and the end of the server's log
 // (docs/environment.md). Reads nothing but that log.

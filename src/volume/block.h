@@ -4,11 +4,11 @@
 #include "volume/type.h"
 
 // Rows for the table of keys of a type that has a block device.
-#define BLOCK_KEYS                                                             \
-    {"scheduler", "NAME", "I/O scheduler: none, mq-deadline, bfq, kyber"},     \
-        {"readahead", "SIZE", "how far the kernel reads ahead; 0 not at all"}, \
-    {                                                                          \
-        "queue", "N", "requests that the scheduler holds"                      \
+#define BLOCK_KEYS                                                                   \
+    {"scheduler", "NAME", "I/O scheduler: none, mq-deadline, bfq, kyber", true},     \
+        {"readahead", "SIZE", "how far the kernel reads ahead; 0 not at all", true}, \
+    {                                                                                \
+        "queue", "N", "requests that the scheduler holds", true                      \
     }
 
 // Appends what sets them, as the keys of the volume say, and puts the former values back. device is

@@ -131,6 +131,23 @@ static void add_own_options(struct plan_step *step, const struct fs_facts *facts
     }
 }
 
+static void plan_mkfs(struct plan_of_volume *plan, const char *name, const char *device,
+                      unsigned flags, const char *options)
+{
+    const struct fs_facts *facts = fs_find(name);
+    char *program = mem_printf("mkfs.%s", name);
+    struct plan_step *step = plan_command(plan, program, NULL);
+
+    free(program);
+    step->deadline_ns = FS_MKFS_DEADLINE_NS;
+    step->destroys = flags & PLAN_FS_OVERWRITE;
+    if (facts)
+        add_own_options(step, facts, flags, options);
+    if (options)
+        plan_words(step, options);
+    plan_word(step, device);
+}
+
 int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, const char *device,
                      unsigned flags, const char *mount_point, struct err *err)
 {
@@ -142,19 +159,10 @@ int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, c
         name = "ext4";
     if (check(name, err) < 0)
         return -1;
-    const struct fs_facts *facts = fs_find(name);
-    char *program = mem_printf("mkfs.%s", name);
-    struct plan_step *step = plan_command(plan, program, NULL);
-    free(program);
-    step->deadline_ns = FS_MKFS_DEADLINE_NS;
-    step->destroys = flags & PLAN_FS_OVERWRITE;
-    if (facts)
-        add_own_options(step, facts, flags, options);
-    if (options)
-        plan_words(step, options);
-    plan_word(step, device);
+    if (!volume->wish.image) // which brings its file system along
+        plan_mkfs(plan, name, device, flags, options);
 
-    step = plan_command(plan, "mount", "-t", name, NULL);
+    struct plan_step *step = plan_command(plan, "mount", "-t", name, NULL);
     if (mount && *mount) {
         plan_word(step, "-o");
         plan_word(step, mount);

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "volume/block.h"
+#include "volume/state.h"
 #include "volume/type.h"
 
 #define SIZE_STANDARD (1LL << 30)
@@ -28,9 +29,9 @@ static const struct volume_key keys[] = {
     {"mkfs", "{OPTION...}", "options for mkfs.NAME, cut at blanks"},
     {"mount", "{OPTION,...}", "mount options"},
     BLOCK_KEYS,
-    {"in", "PATH", "where the file lies (the working directory)"},
+    {"in", "PATH", "where the file lies (the working directory)", true},
     {"alloc", "sparse|full", "full takes the space of the file at once (sparse)"},
-    {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)"},
+    {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)", true},
     {NULL, NULL, NULL},
 };
 
@@ -80,6 +81,19 @@ static int check_room(const char *file, int64_t bytes, int allocation, struct er
     return rc;
 }
 
+// What was written goes to the disk before anything is measured; a copy may be long.
+static void plan_copy_of_image(struct plan_of_volume *plan, const char *from, bool shares,
+                               const char *to)
+{
+    struct plan_step *step =
+        plan_command(plan, "cp", "--sparse=always", shares ? STATE_SHARES : "--reflink=never",
+                     "--no-target-directory", from, to, NULL);
+
+    step->is_long = true;
+    step = plan_command(plan, "sync", to, NULL);
+    step->is_long = true;
+}
+
 // Who may attach loop devices, where there are any?
 static int check_rights(struct err *err)
 {
@@ -121,10 +135,13 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
         plan_command(plan, "sh", "-c", "umask 077; set -C; : >\"$0\"", file, NULL);
     step->exclusive = true; // set -C: what is there already fails
     plan_undo(step, PLAN_FILE, file, NULL);
+    if (volume->wish.image)
+        plan_copy_of_image(plan, volume->wish.image, volume->wish.shares_image, file);
     if (allocation == FULL)
         plan_command(plan, "fallocate", "--length", size, file, NULL);
-    else
+    else if (!volume->wish.image)
         plan_command(plan, "truncate", "--size", size, file, NULL);
+    plan->n_rest = plan->n_steps;
     step = plan_command(plan, "losetup", "--find", "--show", "--direct-io=on", file, NULL);
     step->variable = mem_strdup("LOOP");
     plan_undo(step, PLAN_DETACH, file, NULL);
@@ -133,10 +150,19 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
     rc = plan_file_system(plan, volume, "$LOOP", allocation == FULL ? PLAN_FS_ALLOCATED : 0, point,
                           err);
     plan->path = mem_strdup(point);
+    plan->file = mem_strdup(file);
 out:
     free(file);
     free(point);
     return rc;
+}
+
+static int plan_save_loop(const struct volume *volume, const char *path,
+                          struct plan_of_volume *plan, struct err *err)
+{
+    (void)err;
+    plan_copy_of_image(plan, volume->plan.file, false, path);
+    return 0;
 }
 
 const struct volume_type volume_type_loop = {
@@ -146,4 +172,5 @@ const struct volume_type volume_type_loop = {
     .keys = keys,
     .fresh = true,
     .plan = plan_loop,
+    .plan_save = plan_save_loop,
 };

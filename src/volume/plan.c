@@ -160,6 +160,7 @@ void plan_release(struct plan_of_volume *plan)
     free(plan->leftovers);
     free(plan->steps);
     free(plan->path);
+    free(plan->file);
     free(plan->lock);
     if (plan->lock_fd >= 0)
         close(plan->lock_fd);

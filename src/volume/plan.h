@@ -37,14 +37,18 @@ struct plan_step {
     bool destroys;       // what was there before is lost
     bool exclusive;      // when the command fails the thing was another's: it is not undone
     bool tidies;         // a killed command has a guard that undoes what it began: let that work
+    bool is_long;        // it may take hours, and a signal ends it at once
     int64_t deadline_ns; // 0: PLAN_DEADLINE_NS
 };
 #define PLAN_DEADLINE_NS (120 * 1000000000LL)
+#define PLAN_LONG_NS     (24 * 3600 * 1000000000LL) // of a step that is_long
 
 struct plan_of_volume {
     struct plan_step *steps;
     size_t n_steps, cap_steps;
     char *path;     // where data goes
+    char *file;     // what holds its contents, when it does not hold a file system itself; NULL
+    size_t n_rest;  // so many steps stay done while it is not mounted and its contents lie still
     char *lock;     // an existing folder, file or device to be locked while the volume is up; NULL
     int lock_fd;    // -1: not locked
     int *leftovers; // ids in the registry, of the steps that ran; 0: none
@@ -91,4 +95,7 @@ int plan_lock(struct plan_of_volume *plan, struct err *err);
 // the first that cannot be undone (the rest stays in the registry), and releases the lock.
 int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err);
 int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report);
+// The same for the steps from an index on; those before stay done.
+int plan_undo_from(struct plan_of_volume *plan, size_t first, struct leftovers *leftovers,
+                   struct str *report);
 void plan_release(struct plan_of_volume *plan);

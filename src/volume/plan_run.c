@@ -116,7 +116,9 @@ static int fail(const struct plan_of_volume *plan, size_t index, char *const *ar
 
 static int64_t deadline_of(const struct plan_step *step)
 {
-    return step->deadline_ns ? step->deadline_ns : PLAN_DEADLINE_NS;
+    if (step->deadline_ns)
+        return step->deadline_ns;
+    return step->is_long ? PLAN_LONG_NS : PLAN_DEADLINE_NS;
 }
 
 struct listed_child {
@@ -136,18 +138,24 @@ static int list_child(void *arg, pid_t pid, struct err *err)
 // While it runs it is the last thing listed. If prony is killed, its end is so waited for before
 // what it makes is looked for: one that was in the kernel (mount) is not gone at once.
 static int run_command(struct plan_of_volume *plan, size_t index, char *const *argv,
-                       struct leftovers *leftovers, struct err *err)
+                       const struct volume_wish *wish, struct err *err)
 {
+    struct leftovers *leftovers = wish->leftovers;
     const struct plan_step *step = &plan->steps[index];
     struct listed_child child = {leftovers, step->tidies ? SIGTERM : SIGKILL, 0};
     struct proc_as as = {.enter = list_child, .arg = &child};
     struct proc_result result;
+
+    if (step->is_long)
+        as.stop = wish->stop;
     int rc = proc_run_as(argv, deadline_of(step), &as, &result, err);
 
     // One that is stuck in the kernel behind its deadline stays listed.
     if (child.id > 0 && !(rc == 0 && result.status == 124))
         leftovers_drop(leftovers, child.id);
-    if (rc == 0 && result.status != 0)
+    if (rc == 0 && result.status != 0 && as.stop && *as.stop)
+        rc = err_set(err, ERR_FAILED, "interrupted");
+    else if (rc == 0 && result.status != 0)
         rc = fail(plan, index, argv, &result, err);
     if (rc == 0 && step->variable) {
         one_line(&result.out);
@@ -202,7 +210,7 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     plan->leftovers[index] = id;
     char **argv = resolve(plan, step->argv);
     int rc = step->started ? run_process(plan, index, argv, wish->leftovers, err)
-                           : run_command(plan, index, argv, wish->leftovers, err);
+                           : run_command(plan, index, argv, wish, err);
     free(argv);
     if (rc < 0 && step->exclusive) {
         leftovers_drop(wish->leftovers, id);
@@ -259,13 +267,19 @@ int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct
 
 int plan_undo_all(struct plan_of_volume *plan, struct leftovers *leftovers, struct str *report)
 {
+    return plan_undo_from(plan, 0, leftovers, report);
+}
+
+int plan_undo_from(struct plan_of_volume *plan, size_t first, struct leftovers *leftovers,
+                   struct str *report)
+{
     int failures = 0;
 
     // An open directory would keep its file system mounted.
     if (plan->lock_fd >= 0)
         close(plan->lock_fd);
     plan->lock_fd = -1;
-    for (size_t i = plan->n_steps; plan->leftovers && i-- > 0;) {
+    for (size_t i = plan->n_steps; plan->leftovers && i-- > first;) {
         // Each stands on the ones before it.
         if (plan->leftovers[i] && failures == 0)
             failures += leftovers_undo(leftovers, plan->leftovers[i], report);

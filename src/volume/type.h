@@ -14,6 +14,7 @@ struct volume_key {
     const char *name; // as typed: "size"
     const char *arg;  // what stands for its value in help: "SIZE"
     const char *help; // one line
+    bool is_aside;    // where and how fast it is, and nothing of what comes to lie on it
 };
 
 struct volume_type {
@@ -31,6 +32,12 @@ struct volume_type {
     // Optional. Called by volume_up when the lock is held, before the first step: is what it
     // destroys allowed and unused? Looks only.
     int (*before)(const struct volume *volume, struct err *err);
+
+    // Optional: its contents can be one file. Then plan obeys wish.image, sets n_rest, and this
+    // plans the commands that make path, which is not there yet, a sparse copy of the contents,
+    // while the steps from n_rest on are undone.
+    int (*plan_save)(const struct volume *volume, const char *path, struct plan_of_volume *plan,
+                     struct err *err);
 
     // Optional. When all steps are done: measure, and add what is worth knowing to facts, which
     // volume_record repeats. A failure takes the volume down.

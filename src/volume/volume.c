@@ -201,6 +201,8 @@ static int plan(struct volume *volume, struct err *err)
     volume->type = find_type(volume->spec.type);
     if (!volume->type)
         return unknown_type(volume->spec.type, err);
+    if (volume->wish.image && !volume->type->plan_save)
+        return err_set(err, ERR_USAGE, "volume %s: cannot begin as an image", volume->spec.type);
     if (check_keys(volume, err) < 0 || volume->type->plan(volume, &volume->plan, err) < 0)
         return err_prefix(err, "volume %s", volume->spec.type);
     assert(volume->plan.path);
@@ -308,6 +310,60 @@ int volume_up(struct volume *volume, struct err *err)
         err_set(err, err->kind, "%s; then %s", err->text, report.buf);
     str_release(&report);
     return -1;
+}
+
+static bool is_aside(const struct volume *volume, const char *key)
+{
+    for (const struct volume_key *row = volume->type->keys; row->name; row++)
+        if (strcmp(row->name, key) == 0)
+            return row->is_aside;
+    return false;
+}
+
+void volume_shape(const struct volume *volume, struct str *out)
+{
+    struct spec shape = {.type = volume->spec.type};
+
+    assert(volume->type);
+    for (size_t i = 0; i < volume->spec.params.n; i++) {
+        const struct kv *item = &volume->spec.params.items[i];
+        if (!is_aside(volume, item->key))
+            kvs_add(&shape.params, item->key, item->value);
+    }
+    spec_print(&shape, out);
+    kvs_release(&shape.params);
+}
+
+bool volume_has_image(const struct volume *volume)
+{
+    return volume->type && volume->type->plan_save;
+}
+
+int volume_rest(struct volume *volume, struct err *err)
+{
+    struct str report = STR_INIT;
+
+    assert(volume->is_up && volume_has_image(volume) && volume->plan.n_rest > 0);
+    int failures =
+        plan_undo_from(&volume->plan, volume->plan.n_rest, volume->wish.leftovers, &report);
+    report.buf[strcspn(report.buf, "\n")] = '\0';
+    if (failures > 0)
+        err_set(err, ERR_FAILED, "volume %s: %s", volume->text, report.buf);
+    str_release(&report);
+    return failures > 0 ? -1 : 0;
+}
+
+int volume_save(struct volume *volume, const char *path, struct err *err)
+{
+    struct plan_of_volume plan = {.lock_fd = -1};
+    struct volume_wish wish = volume->wish;
+
+    assert(volume->is_up && volume_has_image(volume));
+    int rc = volume->type->plan_save(volume, path, &plan, err);
+    if (rc == 0)
+        rc = plan_run(&plan, &wish, err);
+    plan_release(&plan);
+    return rc < 0 ? err_prefix(err, "volume %s", volume->text) : 0;
 }
 
 int volume_down(struct volume *volume, struct str *report)

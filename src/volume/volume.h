@@ -41,6 +41,9 @@ struct volume_wish {
     char *const *destroy;        // devices that may be overwritten; ends with NULL; may be NULL
     struct leftovers *leftovers; // only volume_up needs it
     const volatile sig_atomic_t *stop; // not zero: end between two commands; may be NULL
+    // What a fresh volume begins as: a file that volume_save made, of the same text. NULL: empty.
+    const char *image;
+    bool shares_image; // its blocks are shared until they are written, or it is an error
     // Each command before it runs, as a shell would take it; may be NULL.
     void (*say)(void *arg, const char *line, bool destroys);
     void *arg;
@@ -58,6 +61,21 @@ void volume_use(struct volume *volume, struct leftovers *leftovers);
 // Runs the plan. On failure what was made is undone, and err tells the command and what it or the
 // kernel said. What could not be undone is appended to the err's words and stays in the registry.
 int volume_up(struct volume *volume, struct err *err);
+
+// Whether what lies in it can be saved as one file, and it can begin as one (wish.image): the file
+// system with all it holds. Never of a kept one.
+bool volume_has_image(const struct volume *volume);
+
+// Appends the text without the keys that change nothing of what comes to lie on it: where it is,
+// how fast it is. Not of a kept one.
+void volume_shape(const struct volume *volume, struct str *out);
+
+// Unmounts what is up, so that its contents lie still; only volume_save and volume_down may follow.
+int volume_rest(struct volume *volume, struct err *err);
+
+// Makes path, which must not be there, a sparse copy of the contents. A signal ends it early. What
+// there is of path then is the caller's to remove.
+int volume_save(struct volume *volume, const char *path, struct err *err);
 
 // Takes it down; returns the number of things that could not be undone, a line each in report.
 // Nothing to do for one that is not up, or is kept. Close what is open there first, and leave it as

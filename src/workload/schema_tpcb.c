@@ -121,6 +121,7 @@ static const char *const balance_names[] = {"accounts", "tellers", "branches", "
 
 const struct schema schema_tpcb = {
     .name = "tpcb",
+    .version = 1,
     .n_tables = TABLE_COUNT,
     .table = tpcb_table,
     .rows = tpcb_rows,
