@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/arr.h"
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/sudo.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/vdisk_call.h"
@@ -21,6 +23,8 @@
 #ifdef HAVE_FUSE
 #include "volume/vdisk_daemon.h"
 #endif
+
+#define FORGET_NS (600 * NS_PER_S) // the two layers become one
 
 #define AT(member) offsetof(struct vdisk_options, member)
 
@@ -40,6 +44,8 @@ static const struct opt_row rows[] = {
     {"unit", 0, OPT_INT, AT(unit), "4096", .min = 0, .max = 4096,
      .help = "bytes that are whole or lost: 4096, 512 or 0 (whole writes)"},
     {"output", 'o', OPT_TEXT, AT(output), .arg = "FILE", .help = "the image to make"},
+    {"share", 0, OPT_FLAG, AT(share), .group = "restore",
+     .help = "FILE is not copied, but read where nothing was written since"},
     {"json", 0, OPT_FLAG, AT(json), .group = "Others", .help = "stats as JSON"},
     {"abort", 0, OPT_FLAG, AT(abort),
      .help = "stop: whoever uses the disks gets errors, whatever the daemon does"},
@@ -50,7 +56,8 @@ static const struct opt_command vdisk_command_line = {
     .name = "vdisk",
     .usage = "serve DIR --disk NAME:KEY=VALUE,... | up DIR --disk NAME:KEY=VALUE,... | "
              "down DIR NAME | stats DIR [NAME] | cut DIR NAME|all | "
-             "power DIR NAME|all | set DIR NAME|all KEY=VALUE,... | record DIR FILE|off | "
+             "power DIR NAME|all | save DIR NAME [FILE] | restore DIR NAME [FILE] | "
+             "forget DIR NAME | set DIR NAME|all KEY=VALUE,... | record DIR FILE|off | "
              "mark DIR TEXT | stop DIR | replay LOG NAME -o FILE | keys",
     .summary = "disks in software with a cache, a speed and a power cord",
     .example = "prony vdisk serve /run/vd --disk data:size=1G,model=hdd-7200 &",
@@ -212,6 +219,43 @@ static int action_power(struct call *c)
     return status;
 }
 
+static int action_save(struct call *c)
+{
+    char *path = c->n_args > 3 ? vdisk_whole_path(c->args[3]) : NULL;
+    int status = vdisk_save(c->dir, c->args[2], path, c->err);
+
+    if (status == 0 && path)
+        sudo_give_path(path);
+    free(path);
+    return status;
+}
+
+// All it prints is the device.
+static int action_restore(struct call *c)
+{
+    char device[VDISK_DEVICE_MAX];
+    char *path = c->n_args > 3 ? vdisk_whole_path(c->args[3]) : NULL;
+    int status = 0;
+
+    if (c->options->share && !path)
+        status = err_set(c->err, ERR_USAGE, "--share is for a FILE");
+    if (status == 0)
+        status = vdisk_restore(c->dir, c->args[2], path, c->options->share, device, c->err);
+    if (status == 0)
+        cmd_print_safe("%s", device);
+    free(path);
+    return status;
+}
+
+static int action_forget(struct call *c)
+{
+    char *command = mem_printf("forget %s", c->args[2]);
+    int status = vdisk_command(c->dir, command, FORGET_NS, NULL, NULL, c->err);
+
+    free(command);
+    return status;
+}
+
 static int action_set(struct call *c)
 {
     char *command = mem_printf("set %s %s", disk_arg(c, 2), c->args[3]);
@@ -305,10 +349,21 @@ static const struct action {
     int min_args, max_args; // after the action
     int (*run)(struct call *c);
 } actions[] = {
-    {"serve", 1, 1, vdisk_serve},    {"stats", 1, 2, action_stats}, {"cut", 2, 2, action_cut},
-    {"power", 2, 2, action_power},   {"set", 3, 3, action_set},     {"record", 2, 2, action_record},
-    {"mark", 2, 2, action_mark},     {"stop", 1, 1, action_stop},   {"replay", 2, 2, action_replay},
-    {"keys", 0, 0, action_keys},     {"up", 1, 1, vdisk_up},        {"down", 2, 2, vdisk_down},
+    {"serve", 1, 1, vdisk_serve},
+    {"stats", 1, 2, action_stats},
+    {"cut", 2, 2, action_cut},
+    {"power", 2, 2, action_power},
+    {"set", 3, 3, action_set},
+    {"record", 2, 2, action_record},
+    {"mark", 2, 2, action_mark},
+    {"stop", 1, 1, action_stop},
+    {"replay", 2, 2, action_replay},
+    {"keys", 0, 0, action_keys},
+    {"up", 1, 1, vdisk_up},
+    {"down", 2, 2, vdisk_down},
+    {"save", 2, 3, action_save},
+    {"forget", 2, 2, action_forget},
+    {"restore", 2, 3, action_restore},
     {"daemon", 1, 1, action_daemon}, // what serve starts; of no use by hand
 };
 

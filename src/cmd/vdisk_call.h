@@ -12,7 +12,7 @@ struct vdisk_options {
     char *log, *output;
     int64_t hang_ns, seed, at, unit;
     int survivors;
-    bool json, abort;
+    bool json, abort, share;
 };
 
 // What an action gets. args[0] is the action.

@@ -27,6 +27,8 @@
 #define ANSWER_NS  (5 * NS_PER_S)
 #define PAUSE_NS   (10 * NS_PER_MS)
 
+#define CONTENTS_NS (600 * NS_PER_S) // all that a disk holds is read or written
+
 static void pause_a_little(void)
 {
     clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + PAUSE_NS);
@@ -195,7 +197,7 @@ static int command_when_free(const char *dir, const char *command, int64_t end_n
 {
     for (;;) {
         struct err now = ERR_INIT;
-        if (vdisk_command(dir, command, 0, NULL, NULL, &now) == 0)
+        if (vdisk_command(dir, command, CONTENTS_NS, NULL, NULL, &now) == 0)
             return 0;
         if (!strstr(now.text, "in use") || clock_now_ns(&clock_system) > end_ns)
             return err_set(err, now.kind, "%s", now.text);
@@ -249,9 +251,20 @@ static int is_cut(const char *dir, const char *name, struct err *err)
     return status;
 }
 
-int vdisk_power(const char *dir, const char *name, char *device, struct err *err)
+// A command about a disk that is detached for it and attached anew.
+static int command_between(const char *dir, const char *name, const char *command, char *device,
+                           struct err *err)
 {
     int64_t end_ns = clock_now_ns(&clock_system) + UNMOUNT_NS;
+    int status = vdisk_detach(dir, name, err);
+
+    if (status == 0)
+        status = command_when_free(dir, command, end_ns, err);
+    return status == 0 ? vdisk_attach(dir, name, device, err) : status;
+}
+
+int vdisk_power(const char *dir, const char *name, char *device, struct err *err)
+{
     char *command = mem_printf("power %s", name);
     int cut = is_cut(dir, name, err);
     int status = cut < 0 ? -1 : 0;
@@ -259,12 +272,29 @@ int vdisk_power(const char *dir, const char *name, char *device, struct err *err
     if (cut == 0)
         status = err_set(err, ERR_USAGE, "the power of %s is on", name);
     if (status == 0)
-        status = vdisk_detach(dir, name, err);
+        status = command_between(dir, name, command, device, err);
+    free(command);
+    return status;
+}
 
-    if (status == 0)
-        status = command_when_free(dir, command, end_ns, err);
-    if (status == 0)
-        status = vdisk_attach(dir, name, device, err);
+// ---- its contents
+
+int vdisk_save(const char *dir, const char *name, const char *path, struct err *err)
+{
+    char *command = mem_printf("save %s%s%s", name, path ? " " : "", path ? path : "");
+    int status = vdisk_command(dir, command, CONTENTS_NS, NULL, NULL, err);
+
+    free(command);
+    return status;
+}
+
+int vdisk_restore(const char *dir, const char *name, const char *path, bool shares, char *device,
+                  struct err *err)
+{
+    char *command = path ? mem_printf("restore %s %s %s", name, shares ? "share" : "copy", path)
+                         : mem_printf("restore %s", name);
+    int status = command_between(dir, name, command, device, err);
+
     free(command);
     return status;
 }

@@ -65,6 +65,15 @@ int vdisk_remove(const char *dir, const char *name, struct err *err);
 int vdisk_cut(const char *dir, const char *name, enum vdisk_survivors survivors, uint64_t seed,
               struct str *answer, struct err *err);
 
+// What a disk holds becomes its saved state, which the daemon keeps (path NULL), or is written to a
+// new file. Unmount before, or it is as after a crash. Other disks of the daemon wait meanwhile.
+int vdisk_save(const char *dir, const char *name, const char *path, struct err *err);
+
+// Detaches, goes back to the saved state, or to what a file that vdisk_save made holds, and
+// attaches anew. shares: the file is not copied; it must not change while the disk is there.
+int vdisk_restore(const char *dir, const char *name, const char *path, bool shares, char *device,
+                  struct err *err);
+
 // After a cut: detaches, gives power and attaches anew. Unmount before.
 int vdisk_power(const char *dir, const char *name, char *device, struct err *err);
 

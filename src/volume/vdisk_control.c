@@ -216,6 +216,48 @@ static bool is_on_own_disk(const struct serving *s, const char *path)
     return strncmp(backing, s->disks_dir, n) == 0 && backing[n] == '/';
 }
 
+static int save_disk(struct command_call *c, struct vdisk_disk *disk)
+{
+    if (c->rest && c->rest[0] != '/')
+        return err_set(c->err, ERR_USAGE, "save needs an absolute path");
+    if (c->rest && is_on_own_disk(c->s, c->rest))
+        return err_set(c->err, ERR_USAGE, "%s lies on a disk of the same daemon", c->rest);
+    return house_save(&c->s->house, disk, c->rest, c->err);
+}
+
+static int command_save(struct command_call *c)
+{
+    return each_disk(c, save_disk);
+}
+
+static int restore_disk(struct command_call *c, struct vdisk_disk *disk)
+{
+    if (!c->rest)
+        return house_restore(&c->s->house, disk, NULL, false, c->err);
+    const char *how = next_word(c);
+    bool shares = strcmp(how, "share") == 0;
+    if ((!shares && strcmp(how, "copy") != 0) || !c->rest || c->rest[0] != '/')
+        return err_set(c->err, ERR_USAGE, "restore needs copy or share, and an absolute path");
+    if (is_on_own_disk(c->s, c->rest))
+        return err_set(c->err, ERR_USAGE, "%s lies on a disk of the same daemon", c->rest);
+    return house_restore(&c->s->house, disk, c->rest, shares, c->err);
+}
+
+static int command_restore(struct command_call *c)
+{
+    return each_disk(c, restore_disk);
+}
+
+static int forget_disk(struct command_call *c, struct vdisk_disk *disk)
+{
+    return house_forget(disk, c->err);
+}
+
+static int command_forget(struct command_call *c)
+{
+    return each_disk(c, forget_disk);
+}
+
 static int command_record(struct command_call *c)
 {
     if (!c->rest || c->rest[0] != '/')
@@ -283,10 +325,11 @@ static const struct {
     const char *name;
     int (*run)(struct command_call *c);
 } commands[] = {
-    {"ping", command_ping},   {"add", command_add},     {"remove", command_remove},
-    {"floor", command_floor}, {"set", command_set},     {"stats", command_stats},
-    {"cut", command_cut},     {"power", command_power}, {"record", command_record},
-    {"mark", command_mark},   {"stop", command_stop},   {"record-end", command_record_end},
+    {"ping", command_ping},   {"add", command_add},         {"remove", command_remove},
+    {"floor", command_floor}, {"set", command_set},         {"stats", command_stats},
+    {"cut", command_cut},     {"power", command_power},     {"record", command_record},
+    {"mark", command_mark},   {"stop", command_stop},       {"record-end", command_record_end},
+    {"save", command_save},   {"restore", command_restore}, {"forget", command_forget},
 };
 
 // The dead are marked before the lock is waited for: else a busy disk would always be cut just

@@ -10,6 +10,9 @@
 //     stats [NAME]                  lines "KEY VALUE"; after "disk NAME" they are of that disk
 //     cut NAME SURVIVORS SEED       cuts the power
 //     power NAME                    gives it back; the disk must not be in use
+//     save NAME [PATH]              what it holds is its saved state; or is written to a file
+//     restore NAME [copy|share PATH]  back to that; or to what a file holds; not while in use
+//     forget NAME                   the saved state goes
 //     record PATH | record-end      recording of all disks (vdisk_log.h)
 //     mark TEXT                     a word in the recording
 //     stop                          ends the daemon; no disk may be in use

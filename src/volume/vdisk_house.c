@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arr.h"
@@ -24,8 +26,7 @@ static void disk_free(struct vdisk_disk *disk)
 {
     if (!disk)
         return;
-    if (disk->fd >= 0)
-        close(disk->fd);
+    vdisk_layers_release(&disk->contents);
     vdisk_model_free(disk->model);
     vdisk_cache_free(disk->cache);
     vdisk_spec_release(&disk->spec);
@@ -87,8 +88,8 @@ int house_add(struct vdisk_house *h, const char *name, struct vdisk_spec *spec, 
 {
     struct vdisk_disk *disk = mem_calloc(1, sizeof(*disk));
 
-    disk->fd = -1;
     disk->spec = *spec;
+    vdisk_layers_init(&disk->contents, -1, (uint64_t)spec->size);
     memset(spec, 0, sizeof(*spec));
     if (vdisk_name_check(name, err) < 0)
         goto failed;
@@ -103,10 +104,12 @@ int house_add(struct vdisk_house *h, const char *name, struct vdisk_spec *spec, 
     }
     memcpy(disk->name, name, strlen(name) + 1);
     disk->index = (uint16_t)index;
-    disk->fd = vdisk_media_open(disk->spec.media, disk->spec.size, err);
-    if (disk->fd < 0)
+    disk->contents.fd = vdisk_media_open(disk->spec.media, disk->spec.size, err);
+    if (disk->contents.fd < 0)
         goto failed;
-    struct vdisk_medium medium = vdisk_media_of(&disk->fd);
+    disk->contents.beat = h->beat;
+    disk->contents.beat_context = h->beat_context;
+    struct vdisk_medium medium = vdisk_layers_medium(&disk->contents);
     disk->cache = vdisk_cache_new(&medium, (uint64_t)disk->spec.model.cache_bytes);
     disk->model =
         vdisk_model_new(&disk->spec.model, disk->spec.size,
@@ -234,7 +237,7 @@ int64_t house_due_ns(struct vdisk_disk *disk, enum vdisk_op op, uint64_t offset,
 
 int house_read(struct vdisk_disk *disk, uint64_t offset, void *bytes, size_t n)
 {
-    struct vdisk_medium medium = vdisk_media_of(&disk->fd);
+    struct vdisk_medium medium = vdisk_layers_medium(&disk->contents);
 
     return medium.read(medium.context, offset, bytes, n);
 }
@@ -373,21 +376,112 @@ int house_power(struct vdisk_house *h, struct vdisk_disk *disk, int64_t now_ns, 
     return 0;
 }
 
+// ---- a saved state
+
+static int save_to_file(struct vdisk_disk *disk, const char *path, struct err *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_set(err, ERR_USAGE, "cannot make %s: %s", path, strerror(errno));
+    int error = vdisk_layers_write_to(&disk->contents, fd);
+    if (error == 0 && fsync(fd) < 0)
+        error = -errno;
+    close(fd);
+    if (error == 0)
+        return 0;
+    (void)unlink(path);
+    return err_set(err, ERR_FAILED, "cannot write %s: %s", path, strerror(-error));
+}
+
+int house_save(struct vdisk_house *h, struct vdisk_disk *disk, const char *path, struct err *err)
+{
+    if (atomic_load(&disk->dead))
+        return err_set(err, ERR_USAGE, "the power of %s is cut", disk->name);
+    if (!path && disk->spec.media)
+        return err_set(err, ERR_USAGE, "the disk %s lies in a file: name one to save to",
+                       disk->name);
+    if (!h->log) // else they stay pending, as its reader will think
+        vdisk_cache_settle(disk->cache, UINT64_MAX);
+    if (path)
+        return save_to_file(disk, path, err);
+    int error = vdisk_layers_save(&disk->contents);
+    return error < 0 ? err_set(err, ERR_FAILED, "cannot save %s: %s", disk->name, strerror(-error))
+                     : 0;
+}
+
+static int restore_file(struct vdisk_disk *disk, const char *path, bool shares, struct err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), error = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != disk->spec.size) {
+        err_set(err, ERR_USAGE, "%s: %s", path,
+                fd < 0 ? strerror(errno) : "this is no image of a disk of that size");
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (shares)
+        error = vdisk_layers_put_below(&disk->contents, fd);
+    else
+        error = vdisk_layers_read_from(&disk->contents, fd);
+    if (!shares || error < 0)
+        close(fd);
+    return error;
+}
+
+int house_restore(struct vdisk_house *h, struct vdisk_disk *disk, const char *path, bool shares,
+                  struct err *err)
+{
+    int error;
+
+    if (disk->opens > 0)
+        return err_set(err, ERR_USAGE, "the disk %s is in use: detach its loop device first",
+                       disk->name);
+    if (h->log)
+        return err_set(err, ERR_USAGE, "the disk %s is being recorded: end that first", disk->name);
+    if (atomic_load(&disk->dead))
+        return err_set(err, ERR_USAGE, "the power of %s is cut", disk->name);
+    if (shares && disk->spec.media)
+        return err_set(err, ERR_USAGE, "the disk %s lies in a file, which can share nothing",
+                       disk->name);
+    vdisk_cache_settle(disk->cache, UINT64_MAX);
+    error = path ? restore_file(disk, path, shares, err) : vdisk_layers_restore(&disk->contents);
+    vdisk_model_reset(disk->model);
+    if (error == -ENOENT && !path)
+        return err_set(err, ERR_USAGE, "the disk %s has no saved state", disk->name);
+    if (error < 0 && err->kind == ERR_NONE)
+        return err_set(err, ERR_FAILED, "cannot restore %s: %s", disk->name, strerror(-error));
+    return error < 0 ? -1 : 0;
+}
+
+int house_forget(struct vdisk_disk *disk, struct err *err)
+{
+    int error = vdisk_layers_forget(&disk->contents);
+
+    if (error == -ENOENT)
+        return err_set(err, ERR_USAGE, "the disk %s has no saved state", disk->name);
+    return error < 0 ? err_set(err, ERR_FAILED, "cannot forget the state of %s: %s", disk->name,
+                               strerror(-error))
+                     : 0;
+}
+
 // ---- recording
 
 // The contents of a disk, but for what is zero.
-static int put_base(struct vdisk_house *h, const struct vdisk_disk *disk, int64_t now_ns)
+static int put_base(struct vdisk_house *h, struct vdisk_disk *disk, int64_t now_ns)
 {
     uint8_t *chunk = mem_calloc(BASE_CHUNK, 1);
     uint64_t size = (uint64_t)disk->spec.size;
     int error = 0;
 
     for (uint64_t at = 0; at < size && error == 0; at += BASE_CHUNK) {
-        at = vdisk_media_next_data(disk->fd, at, BASE_CHUNK);
+        at = vdisk_layers_next_data(&disk->contents, at, BASE_CHUNK);
         if (at >= size)
             break;
         size_t n = size - at < BASE_CHUNK ? (size_t)(size - at) : BASE_CHUNK;
-        struct vdisk_medium medium = vdisk_media_of((int *)&disk->fd);
+        struct vdisk_medium medium = vdisk_layers_medium(&disk->contents);
         error = medium.read(medium.context, at, chunk, n);
         if (error == 0 && (chunk[0] || memcmp(chunk, chunk + 1, n - 1) != 0)) {
             struct vdisk_log_record record = {.type = VDISK_LOG_BASE,
@@ -470,6 +564,7 @@ void house_stats(const struct vdisk_disk *disk, int64_t now_ns, struct str *out)
     str_release(&text);
     str_addf(out, "size %" PRId64 "\npower %s\n", disk->spec.size,
              atomic_load(&disk->dead) ? "cut" : "on");
+    str_addf(out, "saved_state %s\n", disk->contents.below_fd >= 0 ? "yes" : "no");
     for (int op = 0; op < VDISK_OPS; op++)
         str_addf(out, "%s %" PRIu64 "\n", plurals[op], n->requests[op]);
     str_addf(out, "read_bytes %" PRIu64 "\nwrite_bytes %" PRIu64 "\ndiscard_bytes %" PRIu64 "\n",

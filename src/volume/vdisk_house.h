@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "volume/vdisk_cache.h"
+#include "volume/vdisk_layers.h"
 #include "volume/vdisk_log.h"
 #include "volume/vdisk_model.h"
 #include "volume/vdisk_spec.h"
@@ -37,7 +38,7 @@ struct vdisk_disk {
     struct vdisk_model *model;
     struct vdisk_cache *cache;
     struct vdisk_counters counters;
-    int fd;                      // of the contents
+    struct vdisk_layers contents;
     atomic_bool dead;            // its power is cut
     bool is_timed;               // the model counts; not before the floor was measured
     int64_t floor_ns[VDISK_OPS]; // what the path takes by itself
@@ -103,6 +104,16 @@ int house_cut(struct vdisk_house *house, struct vdisk_disk *disk, const struct v
               int64_t now_ns, struct vdisk_cut *ret, struct err *err);
 int house_power(struct vdisk_house *house, struct vdisk_disk *disk, int64_t now_ns,
                 struct err *err);
+
+// What a disk holds, kept as its saved state: in the daemon (path NULL), from which it differs by
+// what is written since; or written to path, a new file. Pending writes are durable then.
+int house_save(struct vdisk_house *house, struct vdisk_disk *disk, const char *path,
+               struct err *err);
+// Back to the saved state, or to what a file holds; shares: that is read where nothing was written
+// since, and must not change. Not while the disk is used, recorded or without power.
+int house_restore(struct vdisk_house *house, struct vdisk_disk *disk, const char *path, bool shares,
+                  struct err *err);
+int house_forget(struct vdisk_disk *disk, struct err *err); // the state; the disk stays as it is
 
 // Begins a recording: all caches are written out and the contents of all disks are its base.
 int house_record(struct vdisk_house *house, const char *path, int64_t now_ns, struct err *err);

@@ -102,6 +102,15 @@ static int plan_vdisk(const struct volume *volume, struct plan_of_volume *plan, 
     step->variable = mem_strdup("VDISK");
     step->tidies = true;
     plan_undo(step, PLAN_COMMAND, stop[0], "vdisk", "down", house, volume->name, NULL);
+    if (volume->wish.image) {
+        step = plan_command(plan, stop[0], "vdisk", "restore", house, volume->name,
+                            volume->wish.image, NULL);
+        if (volume->wish.shares_image)
+            plan_word(step, "--share");
+        step->variable = mem_strdup("VDISK");
+        step->is_long = true;
+    }
+    plan->n_rest = plan->n_steps;
     if (block_plan(plan, volume, "$VDISK", err) < 0)
         goto out;
     rc = plan_file_system(plan, volume, "$VDISK", 0, point, err);
@@ -113,6 +122,21 @@ out:
     free(disk);
     free(point);
     return rc;
+}
+
+static int plan_save_vdisk(const struct volume *volume, const char *path,
+                           struct plan_of_volume *plan, struct err *err)
+{
+    char *house = house_of(volume);
+    char **stop = vdisk_stop_argv(house);
+    struct plan_step *step =
+        plan_command(plan, stop[0], "vdisk", "save", house, volume->name, path, NULL);
+
+    (void)err;
+    step->is_long = true;
+    vdisk_argv_free(stop);
+    free(house);
+    return 0;
 }
 
 // A line that is no command, for whoever watches and for the record.
@@ -166,5 +190,6 @@ const struct volume_type volume_type_vdisk = {
     .keys = keys,
     .fresh = true,
     .plan = plan_vdisk,
+    .plan_save = plan_save_vdisk,
     .ready = ready_vdisk,
 };
