@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
@@ -163,10 +164,7 @@ static int parent_of(const struct place *place, const char *text, char out[PATH_
         text += 4;
     char *real = realpath(text ? text : ".", NULL);
     if (!real)
-        return err_set(err, ERR_USAGE,
-                       "%s: %s (with --state name a directory that is there: one of its own is "
-                       "made in it)",
-                       text, strerror(errno));
+        return err_set(err, ERR_USAGE, "%s: %s", text ? text : ".", strerror(errno));
     snprintf(out, PATH_MAX, "%s", real);
     free(real);
     return 0;
@@ -212,7 +210,21 @@ static int open_place(struct place *place, const char *key, const char *text,
     return state->verifies && !state->builds ? state_verify(state->state, key, place->dir, err) : 0;
 }
 
-static int open_state(struct places *places, const struct places_wish *wish, struct err *err)
+// What a command says of blocks that it could not share, or the kernel of those that it will not
+// mount, does not name the cause.
+static void explain_sharing(struct err *err)
+{
+    if (strstr(err->text, STATE_SHARES))
+        err_prefix(err, "--restore fast shares blocks between the state and the place it goes to, "
+                        "so both must lie on one file system that can (btrfs, xfs)");
+    else if (strstr(err->text, ": mount "))
+        err_prefix(err, "--restore fast: a file with shared blocks may take requests of 4096 bytes "
+                        "only, so its file system must have been made for that (ext4: mkfs={-b "
+                        "4096}, xfs: mkfs={-s size=4096})");
+}
+
+static int open_state(struct places *places, const struct places_wish *wish, int64_t begin_ns,
+                      struct err *err)
 {
     struct places_state *state = wish->state;
     struct server_wish server = {0};
@@ -232,6 +244,8 @@ static int open_state(struct places *places, const struct places_wish *wish, str
     if (state->verifies)
         kvs_add(&state->facts, "state.verified", "yes");
     state_settle(dirs, &state->facts);
+    kvs_addf(&state->facts, "state.restore_s", "%.3f",
+             (double)(clock_now_ns(&clock_system) - begin_ns) / 1e9);
     return 0;
 }
 
@@ -343,6 +357,7 @@ static int start_server(struct places *places, const struct places_wish *wish, s
 int places_open(struct places *places, const struct places_wish *wish, struct err *err)
 {
     bool is_server = server_is_target(wish->url);
+    int64_t begin_ns = clock_now_ns(&clock_system);
     struct texts texts;
 
     places->leftovers = wish->leftovers;
@@ -354,10 +369,9 @@ int places_open(struct places *places, const struct places_wish *wish, struct er
     if (rc == 0)
         rc = open_volumes(places, &texts, wish, err);
     if (rc == 0 && wish->state)
-        rc = open_state(places, wish, err);
-    if (rc < 0 && strstr(err->text, STATE_SHARES))
-        err_prefix(err, "--restore fast shares blocks between the state and the place it goes to, "
-                        "so both must lie on one file system that can (btrfs, xfs)");
+        rc = open_state(places, wish, begin_ns, err);
+    if (rc < 0 && wish->state && wish->state->shares)
+        explain_sharing(err);
     if (rc == 0 && is_server)
         rc = start_server(places, wish, err);
     texts_release(&texts);

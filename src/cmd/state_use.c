@@ -154,11 +154,13 @@ static int make(struct state_use *use, const struct setup_wish *wish, struct sta
     build.clients = 1;
     build.scale = scale_of(wish);
     build.trace_path = NULL;
-    int rc = setup_open(&setup, &build, err);
-    what->leftovers = setup.leftovers;
     // The size is an estimate that is right within a factor of two.
+    int rc = state_make_room(what->dir, build.scale * schema->bytes_per_scale / 2, err);
     if (rc == 0)
-        rc = state_begin(&state, what, build.scale * schema->bytes_per_scale / 2, err);
+        rc = setup_open(&setup, &build, err);
+    what->leftovers = setup.leftovers;
+    if (rc == 0)
+        rc = state_begin(&state, what, err);
     if (rc == 0)
         rc = fill(&setup, &build, err);
     if (rc == 0) {
@@ -219,10 +221,12 @@ int state_use_open(struct state_use *use, const struct state_options *options,
 void state_use_announce(const struct state_use *use)
 {
     const char *cache = kvs_get(&use->places.facts, "state.cache");
+    const char *seconds = kvs_get(&use->places.facts, "state.restore_s");
 
     if (use->state)
-        cmd_print_safe("  state  %s, %s; page cache %s", state_name(use->state),
-                       use->places.shares ? "blocks shared" : "copied", cache ? cache : "unknown");
+        cmd_print_safe("  state  %s, %s in %s s; page cache %s", state_name(use->state),
+                       use->places.shares ? "blocks shared" : "copied",
+                       seconds ? seconds : "unknown", cache ? cache : "unknown");
 }
 
 void state_use_record(const struct state_use *use, struct kvs *environment)

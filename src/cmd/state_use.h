@@ -48,7 +48,7 @@ struct state_use {
 int state_use_open(struct state_use *use, const struct state_options *options,
                    struct setup_wish *wish, const char *store, struct err *err);
 
-// "  state  NAME, restored (copy), page cache dropped"
+// "  state  NAME, copied in 1.2 s; page cache dropped"
 void state_use_announce(const struct state_use *use);
 
 // Adds state.* (docs/environment.md).

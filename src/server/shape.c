@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -27,9 +28,16 @@ static int check_place(const struct server_kind *kind, const char *key, const ch
 {
     static const char *const below[] = {"", "/"};
     char dir[PATH_MAX], path[PATH_MAX * 2];
+    struct stat st;
 
-    if (!text || place_of_text(key, text, dir, NULL) < 0) // a volume
+    if (!text || text[0] == '@' || place_of_text(key, text, dir, NULL) < 0) // a volume
         return 0;
+    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(
+            err, ERR_USAGE,
+            "%s=%s is no directory that is there: with a state one of its own is made in "
+            "it",
+            key, text);
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof(path), "%s%s%s/%s", dir, below[i], i ? kind->name : "", kind->mark);
         if (access(path, F_OK) == 0)
@@ -98,6 +106,8 @@ int server_shape(const char *text, struct kvs *shape, struct str *plain, struct 
                      "from= begins from a copy of its own: leave it or --state away");
     if (rc == 0)
         rc = check_place(wish.kind, "data", wish.data, err);
+    if (rc == 0)
+        rc = check_place(wish.kind, "log", wish.log, err);
     if (rc == 0) {
         plan.kind = wish.kind;
         plan.wish = &wish;

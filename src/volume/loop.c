@@ -61,14 +61,33 @@ static char *file_path(const struct volume *volume, struct err *err)
     return file;
 }
 
-static int check_room(const char *file, int64_t bytes, int allocation, struct err *err)
+// A copied image takes what it takes where it is.
+static int check_room_of_image(const struct volume *volume, const char *dir, struct err *err)
+{
+    char wanted[UNITS_MAX], there[UNITS_MAX];
+    struct statvfs fs;
+    struct stat st;
+
+    if (!volume->wish.image || volume->wish.shares_image || stat(volume->wish.image, &st) < 0 ||
+        statvfs(dir, &fs) < 0)
+        return 0;
+    int64_t bytes = (int64_t)st.st_blocks * 512;
+    int64_t room = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    if (bytes <= room)
+        return 0;
+    return err_set(err, ERR_USAGE, "the saved image takes %s and %s has %s free: use in=PATH",
+                   units_format_bytes(bytes, wanted), dir, units_format_bytes(room, there));
+}
+
+static int check_room(const struct volume *volume, const char *file, int64_t bytes, int allocation,
+                      struct err *err)
 {
     char *dir = mem_strndup(file, (size_t)(strrchr(file, '/') - file) + 1);
     char wanted[UNITS_MAX], there[UNITS_MAX];
     struct statvfs st;
-    int rc = 0;
+    int rc = check_room_of_image(volume, dir, err);
 
-    if (statvfs(dir, &st) == 0) {
+    if (rc == 0 && statvfs(dir, &st) == 0) {
         // A sparse file may be larger than what is free; but not than the whole.
         int64_t room =
             (int64_t)(allocation == FULL ? st.f_bavail : st.f_blocks) * (int64_t)st.f_frsize;
@@ -85,9 +104,10 @@ static int check_room(const char *file, int64_t bytes, int allocation, struct er
 static void plan_copy_of_image(struct plan_of_volume *plan, const char *from, bool shares,
                                const char *to)
 {
-    struct plan_step *step =
-        plan_command(plan, "cp", "--sparse=always", shares ? STATE_SHARES : "--reflink=never",
-                     "--no-target-directory", from, to, NULL);
+    // What is shared has the holes of the other.
+    struct plan_step *step = plan_command(plan, "cp", shares ? "--sparse=auto" : "--sparse=always",
+                                          shares ? STATE_SHARES : "--reflink=never",
+                                          "--no-target-directory", from, to, NULL);
 
     step->is_long = true;
     step = plan_command(plan, "sync", to, NULL);
@@ -122,7 +142,7 @@ static int plan_loop(const struct volume *volume, struct plan_of_volume *plan, s
         return err_set(err, ERR_USAGE, "size=%s: must be a multiple of 4kB, at least 1MB",
                        volume_value(volume, "size"));
     file = file_path(volume, err);
-    if (!file || check_room(file, bytes, allocation, err) < 0 || check_rights(err) < 0)
+    if (!file || check_room(volume, file, bytes, allocation, err) < 0 || check_rights(err) < 0)
         goto out;
     point = volume_mount_point(volume, err);
     if (!point)

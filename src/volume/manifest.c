@@ -204,10 +204,10 @@ char *manifest_difference(const char *text, const char *other, const char *prefi
         if (!text && !other)
             return NULL;
         if (!text || !other || !is_same_line(text, other)) {
-            char *found = name ? name : other_name;
-            if (found == name)
-                free(other_name);
-            return found;
+            // One too many in either text comes earlier in the order of names.
+            bool is_other = !name || (other_name && strcmp(other_name, name) < 0);
+            free(is_other ? name : other_name);
+            return is_other ? other_name : name;
         }
         free(name);
         free(other_name);

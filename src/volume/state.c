@@ -280,10 +280,19 @@ static int make_dir(const char *dir, struct err *err)
     return 0;
 }
 
-int state_begin(struct state **ret, const struct state_wish *wish, int64_t bytes, struct err *err)
+int state_make_room(const char *dir, int64_t bytes, struct err *err)
 {
-    if ((wish->name && volume_check_name(wish->name, err) < 0) || make_dir(wish->dir, err) < 0 ||
-        check_room(wish->dir, bytes, "the state to be saved", err) < 0)
+    if (make_dir(dir, err) < 0)
+        return -1;
+    if (access(dir, W_OK | X_OK) < 0)
+        return err_set(err, ERR_USAGE, "the directory of states %s: %s", dir, strerror(errno));
+    return check_room(dir, bytes, "the state to be saved", err);
+}
+
+int state_begin(struct state **ret, const struct state_wish *wish, struct err *err)
+{
+    if ((wish->name && volume_check_name(wish->name, err) < 0) ||
+        state_make_room(wish->dir, 0, err) < 0)
         return -1;
     struct state *state = state_new(wish->dir, wish->name, wish->key);
 

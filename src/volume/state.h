@@ -13,7 +13,7 @@
 // undone by the registry of leftovers. It is locked (flock on its directory) while anybody uses it.
 //
 // Saving, when all is stopped in order and still mounted:
-//     state_begin(&state, &wish, &err)
+//     state_make_room(dir, bytes, &err), state_begin(&state, &wish, &err)
 //     state_note(state, "data", dir, &err)           lists what is there, for each place
 //     volume_rest(v, &err), state_add_image(state, "data", v, &err)       or
 //     state_add_files(state, "data", dir, &err)
@@ -54,8 +54,12 @@ struct state_wish {
 // when one of this name has another key (err shows the first line that differs).
 int state_find(struct state **ret, const struct state_wish *wish, struct err *err);
 
-// Begins a new one. bytes: about what it will take (0: unknown); ERR_USAGE when there is no room.
-int state_begin(struct state **ret, const struct state_wish *wish, int64_t bytes, struct err *err);
+// Before a new one is made: makes the directory of states, and sees whether there is room for about
+// so many bytes. ERR_USAGE.
+int state_make_room(const char *dir, int64_t bytes, struct err *err);
+
+// Begins a new one.
+int state_begin(struct state **ret, const struct state_wish *wish, struct err *err);
 
 // Each also checks that there is room for what it has seen.
 int state_note(struct state *state, const char *place, const char *dir, struct err *err);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "volume/vdisk_media.h"
 
-#define CHUNK (1u << 20)
+#define CHUNK (64u * 1024) // the finer, the sparser what is copied
 static_assert(CHUNK % VDISK_BLOCK == 0, "blocks are copied whole");
 
 void vdisk_layers_init(struct vdisk_layers *l, int fd, uint64_t size)

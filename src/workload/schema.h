@@ -11,7 +11,7 @@
 
 struct schema {
     const char *name; // "tpcb": the argument of prony init for all workloads on it
-    int version; // of what row gives; raised when that changes, for saved states hold it
+    int version;      // of what row gives; raised when that changes, for saved states hold it
     int n_tables;
 
     // Definition of table i at this scale; constant, lives as long as the program.

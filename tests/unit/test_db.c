@@ -448,6 +448,44 @@ static void facts_of_nothing_are_unknown(void **state)
     db_close(target);
 }
 
+static void a_state_of_a_file_has_what_shapes_it(void **state)
+{
+    static const struct {
+        const char *url, *shape, *plain, *named;
+    } cases[] = {
+        {"sqlite:", "engine=sqlite ", "sqlite:f.db", "sqlite:f.db"},
+        {"sqlite:?journal_mode=wal&PAGE_SIZE=8192&data=loop:size=1G,fs=xfs",
+         "engine=sqlite engine.PAGE_SIZE=8192 ",
+         "sqlite:f.db?PAGE_SIZE=8192&data=loop:size=1G,fs=xfs",
+         "sqlite:f.db?journal_mode=wal&PAGE_SIZE=8192&data=loop:size=1G,fs=xfs"},
+        {"sqlite:mine.db", NULL, NULL, NULL},
+        {"null:", NULL, NULL, NULL},
+        {"nothing:", NULL, NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct str shape = STR_INIT, plain = STR_INIT, named = STR_INIT;
+        struct kvs facts = KVS_INIT;
+        struct err err = ERR_INIT;
+        int rc = db_shape(cases[i].url, "f.db", &facts, &plain, &named, &err);
+        assert_int_equal(rc, cases[i].shape ? 0 : -1);
+        for (size_t k = 0; k < facts.n; k++)
+            str_addf(&shape, "%s=%s ", facts.items[k].key, facts.items[k].value);
+        if (rc == 0) {
+            assert_string_equal(shape.buf, cases[i].shape);
+            assert_string_equal(plain.buf, cases[i].plain);
+            assert_string_equal(named.buf, cases[i].named);
+        } else {
+            assert_non_null(strstr(err.text, "databases that prony makes itself"));
+        }
+        kvs_release(&facts);
+        str_release(&shape);
+        str_release(&plain);
+        str_release(&named);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +505,7 @@ int main(void)
         cmocka_unit_test(trace_has_a_line_per_call),
         cmocka_unit_test(trace_that_cannot_be_written_is_refused_at_open),
         cmocka_unit_test(facts_of_nothing_are_unknown),
+        cmocka_unit_test(a_state_of_a_file_has_what_shapes_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/arr.h"
+#include "base/tree.h"
 #include "server/child.h"
 #include "server/place.h"
 #include "server/tune.h"
@@ -578,6 +579,68 @@ static void a_place_is_a_path_or_dir(void **state)
     }
 }
 
+// ---- what shapes the files
+
+static void write_program(const char *dir, const char *name, const char *says)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\necho '%s'\n", says);
+    fclose(file);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+static void a_state_has_what_is_cut_into_the_files_and_no_more(void **state)
+{
+    static const struct {
+        const char *target, *shape, *plain;
+    } cases[] = {
+        {"server:postgres?shared_buffers=1GB&wal_level=minimal&stop=kill&initdb={-k --x=1}",
+         "server.kind=postgres server.version=15.20 server.initdb=-k server.initdb=--x=1 "
+         "server.setting.wal_level=minimal ",
+         "server:postgres?wal_level=minimal&initdb={-k --x=1}&bin=BIN&stop=fast"},
+        {"server:postgres?data=loop:size=1G,fs=ext4&log=@fast&role=me&database=d",
+         "server.kind=postgres server.version=15.20 server.role=me server.database=d ",
+         "server:postgres?data=loop:size=1G,fs=ext4&log=@fast&role=me&database=d&bin=BIN&"
+         "stop=fast"},
+        {"server:mariadb?innodb_buffer_pool_size=1G&innodb-page-size=8k&engine=aria",
+         "server.kind=mariadb server.version=10.11.1-MariaDB server.engine=aria "
+         "server.setting.innodb-page-size=8k ",
+         "server:mariadb?innodb-page-size=8k&engine=aria&bin=BIN&stop=fast"},
+    };
+    char dir[] = "/tmp/prony-test-server-XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    write_program(dir, "postgres", "postgres (PostgreSQL) 15.20 (Debian)");
+    write_program(dir, "initdb", "x");
+    write_program(dir, "mariadbd", "mariadbd  Ver 10.11.1-MariaDB for Linux");
+    write_program(dir, "mariadb-install-db", "x");
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct str target = STR_INIT, shape = STR_INIT, plain = STR_INIT, wanted = STR_INIT;
+        struct kvs facts = KVS_INIT;
+        struct err err = ERR_INIT;
+        const char *bin = strstr(cases[i].plain, "BIN");
+        str_addf(&target, "%s&bin=%s", cases[i].target, dir);
+        str_addf(&wanted, "%.*s%s%s", (int)(bin - cases[i].plain), cases[i].plain, dir, bin + 3);
+        if (server_shape(target.buf, &facts, &plain, &err) < 0)
+            fail_msg("%s: %s", target.buf, err.text);
+        for (size_t k = 0; k < facts.n; k++)
+            str_addf(&shape, "%s=%s ", facts.items[k].key, facts.items[k].value);
+        assert_string_equal(shape.buf, cases[i].shape);
+        assert_string_equal(plain.buf, wanted.buf);
+        kvs_release(&facts);
+        str_release(&target);
+        str_release(&shape);
+        str_release(&plain);
+        str_release(&wanted);
+    }
+    assert_int_equal(tree_remove(dir, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,6 +656,7 @@ int main(void)
         cmocka_unit_test(the_line_that_says_why),
         cmocka_unit_test(data_directories_are_found_or_have_room),
         cmocka_unit_test(a_place_is_a_path_or_dir),
+        cmocka_unit_test(a_state_has_what_is_cut_into_the_files_and_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,89 @@ static void plans_are_those_of_the_manual_pages(void **state)
     }
 }
 
+// An image brings its file system along; the rest is as ever.
+static void a_plan_may_begin_from_an_image(void **state)
+{
+    static const struct {
+        const char *text;
+        bool shares;
+        const char *made; // between the empty file and losetup
+    } cases[] = {
+        {"loop:size=64M,in=/tmp,fs=xfs", false,
+         "cp --sparse=always --reflink=never --no-target-directory /s/data.image /tmp/prony-t.img\n"
+         "sync /tmp/prony-t.img\n"},
+        {"loop:size=64M,in=/tmp,fs=xfs", true,
+         "cp --sparse=auto --reflink=always --no-target-directory /s/data.image /tmp/prony-t.img\n"
+         "sync /tmp/prony-t.img\n"},
+        {"loop:size=64M,in=/tmp,fs=xfs,alloc=full", false,
+         "cp --sparse=always --reflink=never --no-target-directory /s/data.image /tmp/prony-t.img\n"
+         "sync /tmp/prony-t.img\n"
+         "fallocate --length 67108864 /tmp/prony-t.img\n"},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct volume_wish wish = {
+            .name = "t", .image = "/s/data.image", .shares_image = cases[i].shares};
+        struct str up = STR_INIT, wanted = STR_INIT;
+        struct err err = ERR_INIT;
+        struct volume *volume;
+        setenv("PATH", place->dir, 1);
+        int rc = volume_open(&volume, cases[i].text, &wish, &err);
+        setenv("PATH", place->path, 1);
+        if (rc < 0 && err.kind == ERR_ABSENT)
+            skip();
+        if (rc < 0)
+            fail_msg("%s: %s", cases[i].text, err.text);
+        str_addf(&wanted,
+                 "mkdir -p -m 755 /run/prony-volumes\n"
+                 "mkdir -m 755 /run/prony-volumes/t\n"
+                 "sh -c 'umask 077; set -C; : >\"$0\"' /tmp/prony-t.img\n"
+                 "%s"
+                 "LOOP=$(losetup --find --show --direct-io=on /tmp/prony-t.img)\n"
+                 "mount -t xfs \"$LOOP\" /run/prony-volumes/t\n",
+                 cases[i].made);
+        volume_print_up(volume, &up);
+        assert_string_equal(up.buf, wanted.buf);
+        assert_true(volume_has_image(volume));
+        volume_free(volume);
+        str_release(&up);
+        str_release(&wanted);
+    }
+}
+
+static void the_shape_of_a_volume_is_without_where_and_how_fast(void **state)
+{
+    static const struct {
+        const char *text, *shape;
+    } cases[] = {
+        {"dir:/tmp", "dir:/tmp"},
+        {"loop:fs=ext4,size=64M,in=/tmp,at=/tmp/t,scheduler=none,mount={noatime},mkfs={-b 4096}",
+         "loop:fs=ext4,size=64M,mount=noatime,mkfs={-b 4096}"},
+        {"vdisk:size=1G,fs=ext4,model=hdd-7200,with=a,flush=9ms,readahead=0,torn=512",
+         "vdisk:size=1G,fs=ext4"},
+    };
+    struct place *place = *state;
+
+    for (size_t i = 0; i < ARR_LEN(cases); i++) {
+        struct volume_wish wish = {.name = "t"};
+        struct str shape = STR_INIT;
+        struct err err = ERR_INIT;
+        struct volume *volume;
+        setenv("PATH", place->dir, 1);
+        int rc = volume_open(&volume, cases[i].text, &wish, &err);
+        setenv("PATH", place->path, 1);
+        if (rc < 0 && err.kind == ERR_ABSENT)
+            continue; // not root, or no such devices here
+        if (rc < 0)
+            fail_msg("%s: %s", cases[i].text, err.text);
+        volume_shape(volume, &shape);
+        assert_string_equal(shape.buf, cases[i].shape);
+        volume_free(volume);
+        str_release(&shape);
+    }
+}
+
 static void what_is_missing_or_wrong_is_named(void **state)
 {
     static const struct {
@@ -346,6 +429,9 @@ int main(void)
         cmocka_unit_test(a_directory_is_a_volume_without_commands),
         cmocka_unit_test_setup_teardown(plans_are_those_of_the_manual_pages, place_make,
                                         place_clear),
+        cmocka_unit_test_setup_teardown(a_plan_may_begin_from_an_image, place_make, place_clear),
+        cmocka_unit_test_setup_teardown(the_shape_of_a_volume_is_without_where_and_how_fast,
+                                        place_make, place_clear),
         cmocka_unit_test_setup_teardown(what_is_missing_or_wrong_is_named, place_make, place_clear),
         cmocka_unit_test(only_what_prony_made_may_go),
     };
