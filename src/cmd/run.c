@@ -152,6 +152,11 @@ static void announce(const struct run *run)
                    known ? setup->facts.version : "", known ? ")" : "");
     setup_print_place("data", setup->facts.data_path);
     setup_print_place("log", setup->facts.log_path);
+    struct str settings = STR_INIT;
+    host_describe(run->setup.host, &settings);
+    if (settings.len)
+        cmd_print_safe("  host   %s", settings.buf);
+    str_release(&settings);
     state_use_announce(&run->state);
     if (setup->fills)
         printf("  fill   scale %" PRId64 ", about %s; %s\n", setup->scale,
@@ -295,6 +300,7 @@ static void fill_record(struct run *run, int argc, char **argv)
     if (run->doubts.log)
         storage_record(&run->log, "log", &result->environment);
     storage_record(&run->store_place, "store", &result->environment);
+    host_record_settings(run->setup.host, &result->environment);
     places_record(&run->setup.places, &result->environment);
     kvs_copy(&result->environment, &run->probed);
     state_use_record(&run->state, &result->environment);
@@ -505,6 +511,7 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .trace_path = o->trace,
         .tune = (enum server_tune)o->tune,
         .volumes = &o->volumes,
+        .host = &o->host,
         .stop = run->stop,
         .quiet = o->quiet || (o->json && strcmp(o->json, "-") == 0),
     };

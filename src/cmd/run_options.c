@@ -114,6 +114,8 @@ static const struct opt_row rows[] = {
     VOLUMES_ROWS(AT(volumes)),
     STATE_ROWS(AT(state)),
 
+    {"host-setting", 0, OPT_LIST, AT(host), .arg = "KEY=VALUE",
+     .help = "set of this machine for the run, as vm.dirty_ratio=5"},
     {"tune", 0, OPT_CHOICE, AT(tune), "none", .choices = tunes, .arg = "NAME",
      .help = "oltp: fit a server: target to this machine"},
 
@@ -175,6 +177,7 @@ static const struct opt_row rows[] = {
 // What hands type that learned pgbench, sysbench or HammerDB.
 static const struct opt_peer peers[] = {
     {"--client", "--clients"},
+    {"--sysctl", "--host-setting"},
     {"--jobs", "--threads"},
     {"--num-threads", "--clients"},
     {"--max-requests", "--transactions (per client)"},

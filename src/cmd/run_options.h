@@ -27,7 +27,7 @@ struct run_options {
     struct run_warmup warmup;
     int64_t max_tries, reconnect_for_ns, progress_ns, probe_ns;
     struct run_seed seed;
-    struct opt_list files, defines, at;
+    struct opt_list files, defines, at, host;
     bool statements, quiet;
     struct volumes_options volumes;
     struct state_options state;

@@ -116,7 +116,13 @@ int setup_open(struct setup *setup, const struct setup_wish *wish, struct err *e
         .state = wish->state,
         .quiet = wish->quiet,
     };
-    if (!unknown && places_open(&setup->places, &places_wish, err) < 0) {
+    struct host_wish host = {.leftovers = setup->leftovers};
+    if (wish->host) {
+        host.items = wish->host->items;
+        host.n = wish->host->n;
+    }
+    if (!unknown && ((host.n && host_set(&setup->host, &host, err) < 0) ||
+                     places_open(&setup->places, &places_wish, err) < 0)) {
         setup_close(setup);
         return -1;
     }
@@ -303,6 +309,8 @@ void setup_close(struct setup *setup)
     close_database(setup);
     db_facts_release(&setup->facts);
     places_close(&setup->places, setup->failed);
+    (void)host_put_back(setup->host, NULL); // what could not be stays listed, and is told below
+    setup->host = NULL;
     if (setup->leftovers)
         leftovers_close(setup->leftovers, &report);
     setup->leftovers = NULL;

@@ -8,9 +8,11 @@
 
 #include "base/err.h"
 #include "base/leftovers.h"
+#include "base/opt.h"
 #include "cmd/places.h"
 #include "db/db.h"
 #include "load/fill.h"
+#include "volume/host.h"
 #include "workload/workload.h"
 
 struct setup_wish {
@@ -28,13 +30,15 @@ struct setup_wish {
     const struct volumes_options *volumes; // NULL: none
     enum server_tune tune;                 // of a server: target
     const volatile sig_atomic_t *stop;     // ends the making of a volume or a server; may be NULL
+    const struct opt_list *host;           // --host-setting; NULL: none
     struct places_state *state;            // the tables are in it, or are made for it; NULL: none
     bool quiet;                            // says nothing on stdout of what it does
 };
 
 struct setup {
     struct leftovers *leftovers;
-    struct places places; // volumes and server of our own
+    struct host_settings *host; // of this machine, while it lasts; NULL: none
+    struct places places;       // volumes and server of our own
     struct db_target *target;
     struct db_session *session;             // init: the one that looked goes on to fill; else NULL
     const struct workload_builtin *builtin; // NULL for files

@@ -154,6 +154,7 @@ static int make(struct state_use *use, const struct setup_wish *wish, struct sta
     build.clients = 1;
     build.scale = scale_of(wish);
     build.trace_path = NULL;
+    build.host = NULL;
     // The size is an estimate that is right within a factor of two.
     int rc = state_make_room(what->dir, build.scale * schema->bytes_per_scale / 2, err);
     if (rc == 0)
