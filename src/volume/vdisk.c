@@ -256,11 +256,14 @@ static int command_between(const char *dir, const char *name, const char *comman
                            struct err *err)
 {
     int64_t end_ns = clock_now_ns(&clock_system) + UNMOUNT_NS;
-    int status = vdisk_detach(dir, name, err);
+    struct err second = ERR_INIT;
 
-    if (status == 0)
-        status = command_when_free(dir, command, end_ns, err);
-    return status == 0 ? vdisk_attach(dir, name, device, err) : status;
+    if (vdisk_detach(dir, name, err) < 0)
+        return -1;
+    int status = command_when_free(dir, command, end_ns, err);
+    // Also when it was refused: as it was, as far as that can be.
+    int attached = vdisk_attach(dir, name, device, status < 0 ? &second : err);
+    return status < 0 ? status : attached;
 }
 
 int vdisk_power(const char *dir, const char *name, char *device, struct err *err)

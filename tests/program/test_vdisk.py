@@ -94,6 +94,64 @@ def test_a_file_system_lives_on_it(disks):
     vd.stop()
 
 
+def test_a_disk_goes_back_to_its_saved_state(disks, prony):
+    vd = disks("data:size=16M", "log:size=8M")
+    device = vd.device("data")
+
+    def put_and_get(text, wanted):
+        with Device(device) as opened:
+            if text:
+                opened.write(0, text)
+                opened.flush()
+            assert opened.read(0, BLOCK) == wanted
+
+    put_and_get(A, A)
+    prony.good("vdisk", "save", vd.dir, "data")
+    assert vd.stats("data")["saved_state"] == "yes" and vd.stats("log")["saved_state"] == "no"
+    for _ in range(2):
+        put_and_get(B, B)
+        device = prony.good("vdisk", "restore", vd.dir, "data").out.strip()
+        put_and_get(None, A)
+    put_and_get(B, B)
+    prony.good("vdisk", "forget", vd.dir, "data")
+    put_and_get(None, B)
+    prony.refused("vdisk", "restore", vd.dir, "log", says="no saved state")
+
+    image = prony.dir / "data.img"
+    prony.good("vdisk", "save", vd.dir, "data", "data.img")
+    assert image.stat().st_size == 16 * MIB and image.stat().st_blocks * 512 < MIB
+    for options in ([], ["--share"]):
+        put_and_get(A, A)
+        device = prony.good("vdisk", "restore", vd.dir, "data", "data.img", *options).out.strip()
+        put_and_get(None, B)
+    put_and_get(A, A)
+    assert image.read_bytes()[:BLOCK] == B  # is only read
+    with Device(device):
+        result = prony.run("vdisk", "restore", vd.dir, "data", "data.img")
+        assert result.status != 0 and "in use" in result.err, result
+    for args, says in ((("save", vd.dir, "data", "data.img"), "File exists"),
+                       (("restore", vd.dir, "log", "data.img"), "no image of a disk of that size"),
+                       (("restore", vd.dir, "data", "--share"), "--share is for a FILE"),
+                       (("restore", vd.dir, "data", "nothing.img"), "No such file")):
+        prony.refused("vdisk", *args, says=says)
+    vd.stop()
+
+
+@needs_mkfs
+def test_a_mounted_disk_is_not_restored(disks, prony):
+    vd = disks("data:size=64M")
+    vd.mkfs("data")
+    prony.good("vdisk", "save", vd.dir, "data")
+    (vd.mount("data") / "file").write_bytes(b"x")
+    result = prony.run("vdisk", "restore", vd.dir, "data")
+    assert result.status == 1 and "unmount it first" in result.err, result
+    vd.umount("data")
+    device = prony.good("vdisk", "restore", vd.dir, "data").out.strip()
+    assert not (vd.mount("data", device) / "file").exists()
+    vd.umount("data")
+    vd.stop()
+
+
 def test_contents_in_a_file_stay(disks, prony):
     media = prony.dir / "media.img"
     for wanted in (ZERO, A):
