@@ -69,7 +69,6 @@ def use(prony, target, *options, **kwargs):
 @pytest.mark.parametrize("target", [
     SQLITE, "sqlite:?data=vdisk:size=64M,fs=ext4",
     *(pytest.param(text, marks=pytest.mark.unsanitized) for text in (
-        "server:mariadb",
         "server:postgres?data=loop:size=512M,fs=xfs&log=loop:size=256M,fs=ext3",
         "server:mariadb?data=loop:size=512M,fs=ext4&log=loop:size=256M,fs=ext4",
         "sqlite:?data=loop:size=256M,fs=btrfs",
@@ -118,6 +117,7 @@ def test_files_that_differ_are_told_before_the_run(here):
     assert result.status == 1 and "data/prony.db" in result.err, result
 
 
+@pytest.mark.unsanitized
 def test_an_image_that_differs_is_told(here):
     need_loops()
     name = use(here, LOOP).json["environment"]["state.name"]
@@ -141,6 +141,7 @@ def test_what_runs_do_is_gone_with_the_next(here):
 
 # ---- which state
 
+@pytest.mark.unsanitized
 def test_settings_that_shape_nothing_share_a_state(here):
     use(here, SQLITE)
     use(here, "sqlite:?journal_mode=wal&synchronous=normal")
@@ -166,6 +167,7 @@ def test_a_named_state_is_of_one_set_up(here):
     assert "no state" in here.good("state", "list", "--state-dir", "kept").out
 
 
+@pytest.mark.unsanitized
 def test_one_in_use_is_not_forgotten(here):
     name = use(here, SQLITE).json["environment"]["state.name"]
     run = here.start("run", SQLITE, "tpcb", "-s", "1", "-c", "1", "-T", "60", "-P", "1", "--state",
@@ -197,6 +199,7 @@ def test_what_cannot_be_is_told(here, args, says):
     assert not names(here)
 
 
+@pytest.mark.unsanitized
 def test_a_data_directory_of_the_users_is_left_alone(here):
     need("postgres")
     data = here.dir / "pg"
@@ -225,6 +228,7 @@ def test_a_servers_settings_reach_the_run_and_where_it_lies_is_no_matter(here):
 
 # ---- fast, or an error
 
+@pytest.mark.unsanitized
 def test_blocks_are_shared_where_they_can_be(here):
     """On an xfs of the test's own: state and place lie on it."""
     need_loops()
@@ -245,6 +249,7 @@ def test_blocks_are_shared_where_they_can_be(here):
         here.good("volume", "down", name)
 
 
+@pytest.mark.unsanitized
 def test_fast_is_an_error_where_blocks_cannot_be_shared(here):
     """Nothing falls back in silence. /dev/shm is no place where blocks can be shared."""
     target = "sqlite:?data=dir:/dev/shm"
