@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/leftovers.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/sudo.h"
 #include "base/text.h"
@@ -151,4 +152,22 @@ void cmd_progress(const char *line)
     // Carriage return, the line, erase to its end: nothing is left of a longer one before.
     fprintf(stderr, "\r%.*s\033[K", columns - 1, line ? line : "");
     fflush(stderr);
+}
+
+int cmd_run_verb(const struct opt_command *command, int argc, char **argv, void *values,
+                 cmd_verb_fn *verb)
+{
+    struct err err = ERR_INIT;
+    char **args = mem_calloc((size_t)argc, sizeof(*args));
+    int status = 0;
+    int n = cmd_parse(command, argc, argv, values, args, &status);
+
+    if (n >= 0) {
+        cmd_clean_leftovers();
+        if (verb(n, args, values, cmd_catch_signals(), &err) < 0)
+            status = cmd_fail(&err);
+    }
+    opt_release(command->rows, values);
+    free(args);
+    return status ? status : cmd_finish_output(0);
 }

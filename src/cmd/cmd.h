@@ -34,6 +34,13 @@ void cmd_print_safe(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cmd_parse(const struct opt_command *command, int argc, char **argv, void *values, char **args,
               int *ret_status);
 
+// A whole command whose first argument is a verb: parses into values (zeroed), undoes what dead
+// owners left, catches signals, calls verb with the arguments and ends. Returns the exit status.
+typedef int cmd_verb_fn(int n, char **args, void *values, const volatile sig_atomic_t *stop,
+                        struct err *err);
+int cmd_run_verb(const struct opt_command *command, int argc, char **argv, void *values,
+                 cmd_verb_fn *verb);
+
 // Makes SIGINT, SIGTERM and SIGHUP count up the number returned instead of ending the program; the
 // third SIGINT ends it as if nothing had been caught. What was ignored stays so (nohup, jobs in the
 // background). SIGPIPE is ignored.

@@ -109,9 +109,10 @@ static int forget(const char *dir, const char *name, const struct options *optio
     return rc;
 }
 
-static int verb(int n, char **args, const struct options *options,
-                const volatile sig_atomic_t *stop, struct err *err)
+static int verb(int n, char **args, void *values, const volatile sig_atomic_t *stop,
+                struct err *err)
 {
+    const struct options *options = values;
     static const char *const verbs[] = {"list", "show", "check", "forget", NULL};
     char *dir = options->dir ? mem_strdup(options->dir) : state_default_dir(options->store);
     int v = 0, rc = 0;
@@ -139,19 +140,8 @@ static int verb(int n, char **args, const struct options *options,
 static int state_main(int argc, char **argv)
 {
     struct options options = {0};
-    struct err err = ERR_INIT;
-    char **args = mem_calloc((size_t)argc, sizeof(*args));
-    int status = 0;
-    int n = cmd_parse(&state_command, argc, argv, &options, args, &status);
 
-    if (n >= 0) {
-        cmd_clean_leftovers();
-        if (verb(n, args, &options, cmd_catch_signals(), &err) < 0)
-            status = cmd_fail(&err);
-    }
-    opt_release(rows, &options);
-    free(args);
-    return status ? status : cmd_finish_output(0);
+    return cmd_run_verb(&state_command, argc, argv, &options, verb);
 }
 
 const struct command command_state = {&state_command, state_main};

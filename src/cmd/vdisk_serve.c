@@ -270,6 +270,15 @@ static int undo(struct call *c, struct made *made, int status)
     return status;
 }
 
+// What serve and up begin with: nothing is made yet.
+static int begin(struct call *c, struct wanted *wanted, struct made *made)
+{
+    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
+        return -1;
+    cmd_clean_leftovers();
+    return leftovers_open(&made->lo, c->err);
+}
+
 int vdisk_serve(struct call *c)
 {
     size_t n = c->options->disks.n;
@@ -278,10 +287,7 @@ int vdisk_serve(struct call *c)
     struct made made = {0};
     int pid = 0, status = -1;
 
-    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
-        goto out;
-    cmd_clean_leftovers();
-    if (leftovers_open(&made.lo, c->err) < 0 || start(c, &made) < 0)
+    if (begin(c, wanted, &made) < 0 || start(c, &made) < 0)
         goto out;
     if (bring_up(c, wanted, n, &made, false, stdout) < 0)
         goto out;
@@ -335,12 +341,11 @@ int vdisk_up(struct call *c)
     bool is_shared = false;
     int status = -1;
 
-    if (read_disks(&c->options->disks, wanted, c->err) < 0 || vdisk_check_here(c->err) < 0)
+    status = begin(c, wanted, &made);
+    if (status < 0)
         goto out;
-    cmd_clean_leftovers();
     is_shared = is_served(c->dir);
-    status = leftovers_open(&made.lo, c->err);
-    if (status == 0 && !is_shared)
+    if (!is_shared)
         status = start(c, &made);
     if (status == 0 && *signals == 0)
         status = bring_up(c, wanted, n, &made, is_shared, stderr);

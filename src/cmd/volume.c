@@ -173,9 +173,10 @@ static void print_types(void)
     }
 }
 
-static int verb(int n, char **args, struct volume_options *options,
-                const volatile sig_atomic_t *stop, struct err *err)
+static int verb(int n, char **args, void *values, const volatile sig_atomic_t *stop,
+                struct err *err)
 {
+    struct volume_options *options = values;
     static const char *const verbs[] = {"plan", "up", "down", "list", "types", NULL};
     static const struct {
         int least, most;
@@ -213,19 +214,8 @@ static int verb(int n, char **args, struct volume_options *options,
 static int volume_main(int argc, char **argv)
 {
     struct volume_options options = {0};
-    struct err err = ERR_INIT;
-    char **args = mem_calloc((size_t)argc, sizeof(*args));
-    int status = 0;
-    int n = cmd_parse(&volume_command, argc, argv, &options, args, &status);
 
-    if (n >= 0) {
-        cmd_clean_leftovers();
-        if (verb(n, args, &options, cmd_catch_signals(), &err) < 0)
-            status = cmd_fail(&err);
-    }
-    opt_release(rows, &options);
-    free(args);
-    return status ? status : cmd_finish_output(0);
+    return cmd_run_verb(&volume_command, argc, argv, &options, verb);
 }
 
 const struct command command_volume = {&volume_command, volume_main};

@@ -54,6 +54,16 @@ static int place_clear(void **state)
     return 0;
 }
 
+// Opens a volume where only the programs of the place are installed.
+static int open_there(const struct place *place, struct volume **ret, const char *text,
+                      const struct volume_wish *wish, struct err *err)
+{
+    setenv("PATH", place->dir, 1);
+    int rc = volume_open(ret, text, wish, err);
+    setenv("PATH", place->path, 1);
+    return rc;
+}
+
 static void names_are_plain_words(void **state)
 {
     static const struct {
@@ -214,9 +224,7 @@ static void plans_are_those_of_the_manual_pages(void **state)
         struct str up = STR_INIT, down = STR_INIT;
         struct err err = ERR_INIT;
         struct volume *volume;
-        setenv("PATH", place->dir, 1);
-        int rc = volume_open(&volume, cases[i].text, &wish, &err);
-        setenv("PATH", place->path, 1);
+        int rc = open_there(place, &volume, cases[i].text, &wish, &err);
         if (rc < 0 && err.kind == ERR_ABSENT) { // not root, or no loop devices here
             assert_true(strstr(err.text, "root") || strstr(err.text, "loop-control"));
             continue;
@@ -260,9 +268,7 @@ static void a_plan_may_begin_from_an_image(void **state)
         struct str up = STR_INIT, wanted = STR_INIT;
         struct err err = ERR_INIT;
         struct volume *volume;
-        setenv("PATH", place->dir, 1);
-        int rc = volume_open(&volume, cases[i].text, &wish, &err);
-        setenv("PATH", place->path, 1);
+        int rc = open_there(place, &volume, cases[i].text, &wish, &err);
         if (rc < 0 && err.kind == ERR_ABSENT)
             skip();
         if (rc < 0)
@@ -302,9 +308,7 @@ static void the_shape_of_a_volume_is_without_where_and_how_fast(void **state)
         struct str shape = STR_INIT;
         struct err err = ERR_INIT;
         struct volume *volume;
-        setenv("PATH", place->dir, 1);
-        int rc = volume_open(&volume, cases[i].text, &wish, &err);
-        setenv("PATH", place->path, 1);
+        int rc = open_there(place, &volume, cases[i].text, &wish, &err);
         if (rc < 0 && err.kind == ERR_ABSENT)
             continue; // not root, or no such devices here
         if (rc < 0)
@@ -342,9 +346,7 @@ static void what_is_missing_or_wrong_is_named(void **state)
     for (size_t i = 0; i < ARR_LEN(cases); i++) {
         struct err err = ERR_INIT;
         struct volume *volume;
-        setenv("PATH", place->dir, 1);
-        int rc = volume_open(&volume, cases[i].text, &wish, &err);
-        setenv("PATH", place->path, 1);
+        int rc = open_there(place, &volume, cases[i].text, &wish, &err);
         assert_int_equal(rc, -1);
         if (!strstr(err.text, cases[i].says))
             fail_msg("%s: %s", cases[i].text, err.text);
