@@ -215,10 +215,10 @@ static int open_place(struct place *place, const char *key, const char *text,
 static void explain_sharing(struct err *err)
 {
     if (strstr(err->text, STATE_SHARES))
-        err_prefix(err, "--restore fast shares blocks between the state and the place it goes to, "
+        err_prefix(err, "a fast restore shares blocks between the state and the place it goes to, "
                         "so both must lie on one file system that can (btrfs, xfs)");
     else if (strstr(err->text, ": mount "))
-        err_prefix(err, "--restore fast: a file with shared blocks may take requests of 4096 bytes "
+        err_prefix(err, "a fast restore: a file with shared blocks may take requests of 4096 bytes "
                         "only, so its file system must have been made for that (ext4: mkfs={-b "
                         "4096}, xfs: mkfs={-s size=4096})");
 }

@@ -17,7 +17,7 @@
 struct places_state {
     bool builds;         // they are made anew, to be saved by places_save
     struct state *state; // else they begin from this one
-    bool shares;         // by shared blocks (--restore fast)
+    bool shares;         // by shared blocks
     bool verifies;       // and all files are compared with what was saved
     char *url;           // the target to be opened: builds: the one without further settings
     struct kvs facts;    // places_open adds state.restore, state.cache, ...

@@ -453,6 +453,7 @@ static void run_release(struct run *run)
     events_free(run->events);
     setup_close(&run->setup);
     state_use_close(&run->state);
+    state_options_release(&run->options.state);
     store_close(run->store);
     if (run->json && run->json != stdout) {
         fclose(run->json);
@@ -516,7 +517,7 @@ static int prepare(struct run *run, int n_args, char **args, struct err *err)
         .quiet = o->quiet || (o->json && strcmp(o->json, "-") == 0),
     };
     const struct loop_ops *loops[LOOPS_MAX];
-    if (o->state.name && state_use_open(&run->state, &o->state, &run->wish, o->store, err) < 0)
+    if (o->state.text && state_use_open(&run->state, &o->state, &run->wish, o->store, err) < 0)
         return -1;
     if (setup_open(&run->setup, &run->wish, err) < 0 ||
         run_options_check_pipeline(o, run->setup.workload, run->setup.target, err) < 0 ||

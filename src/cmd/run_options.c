@@ -112,10 +112,10 @@ static const struct opt_row rows[] = {
     {"protocol", 'M', OPT_CHOICE, AT(protocol), "prepared", .choices = protocols, .arg = "NAME",
      .help = "simple, extended or prepared statements"},
     VOLUMES_ROWS(AT(volumes)),
-    STATE_ROWS(AT(state)),
+    STATE_ROW(AT(state)),
 
-    {"host-setting", 0, OPT_LIST, AT(host), .arg = "KEY=VALUE",
-     .help = "set of this machine for the run, as vm.dirty_ratio=5"},
+    {"host-setting", 0, OPT_LIST, AT(host), .arg = "K=V",
+     .help = "of this machine, for the run: vm.dirty_ratio=5"},
     {"tune", 0, OPT_CHOICE, AT(tune), "none", .choices = tunes, .arg = "NAME",
      .help = "oltp: fit a server: target to this machine"},
 

@@ -12,8 +12,6 @@
 #define DIR_NAME "prony-states"
 #define DB_FILE  "prony.db" // of a database that lies in a state
 
-const char *const state_restores[] = {"copy", "fast", NULL};
-
 char *state_default_dir(const char *store)
 {
     const char *from_environment = getenv("PRONY_STORE");
@@ -24,16 +22,42 @@ char *state_default_dir(const char *store)
     return slash ? mem_printf("%.*s/" DIR_NAME, (int)(slash - store), store) : mem_strdup(DIR_NAME);
 }
 
-int state_options_check(const struct state_options *o, struct err *err)
+int state_options_check(struct state_options *o, struct err *err)
 {
-    const char *given = o->restore != STATE_RESTORE_COPY ? "--restore"
-                        : o->verify                      ? "--verify-state"
-                        : o->dir                         ? "--state-dir"
-                                                         : NULL;
+    if (!o->text)
+        return 0;
+    size_t len = strcspn(o->text, ",");
+    char *place = mem_strndup(o->text, len);
+    char *slash = strrchr(place, '/');
+    int rc = 0;
 
-    if (!o->name && given)
-        return err_set(err, ERR_USAGE, "%s needs --state", given);
-    return 0;
+    o->name = mem_strdup(slash ? slash + 1 : place);
+    if (slash)
+        o->dir = mem_strndup(place, slash == place ? 1 : (size_t)(slash - place));
+    free(place);
+    for (const char *word = o->text + len; *word && rc == 0; word += len) {
+        len = 1 + strcspn(word + 1, ",");
+        bool shares = len == 5 && strncmp(word, ",fast", len) == 0;
+        bool verifies = len == 7 && strncmp(word, ",verify", len) == 0;
+        o->shares |= shares;
+        o->verifies |= verifies;
+        if (!shares && !verifies)
+            rc = err_set(err, ERR_USAGE,
+                         "--state %s: must be NAME or DIR/NAME, then ,fast or ,verify", o->text);
+    }
+    return rc == 0 && volume_check_name(o->name, err) < 0
+               ? err_set(err, ERR_USAGE,
+                         "--state %s: a state's name is auto, or 1 to 32 letters, digits, '-', '_' "
+                         "or '.'",
+                         o->text)
+               : rc;
+}
+
+void state_options_release(struct state_options *o)
+{
+    free(o->name);
+    free(o->dir);
+    o->name = o->dir = NULL;
 }
 
 // ---- the key
@@ -204,8 +228,8 @@ int state_use_open(struct state_use *use, const struct state_options *options,
     if (rc >= 0) {
         use->places.url = str_detach(&named);
         use->places.state = use->state;
-        use->places.shares = options->restore == STATE_RESTORE_FAST;
-        use->places.verifies = options->verify;
+        use->places.shares = options->shares;
+        use->places.verifies = options->verifies;
         wish->state = &use->places;
         wish->scale = scale_of(wish);
         say(wish, "restoring", state_name(use->state), dir);

@@ -10,31 +10,23 @@
 #include "cmd/places.h"
 #include "cmd/setup.h"
 
-enum state_restore { STATE_RESTORE_COPY, STATE_RESTORE_FAST };
-
 struct state_options {
-    char *name; // "auto": by what shapes the data; NULL: no state
-    char *dir;  // NULL: state_default_dir
-    int restore;
-    bool verify;
+    char *text; // [DIR/]NAME[,fast][,verify] as typed; NULL: no state
+    // of the text, by state_options_check:
+    char *name, *dir; // "auto": by what shapes the data; dir NULL: state_default_dir
+    bool shares;      // fast: blocks are shared, else copied
+    bool verifies;    // all restored files are compared with what was saved
 };
-extern const char *const state_restores[]; // by enum state_restore
 
-// Their rows; at is the offset of a struct state_options in the command's.
+// Its row; at is the offset of a struct state_options in the command's.
 // clang-format off
-#define STATE_ROWS(at)                                                                          \
-    {"state", 0, OPT_TEXT, (at) + offsetof(struct state_options, name), .arg = "NAME",          \
-     .help = "begin from this saved state, made when missing; auto names it"},                  \
-    {"state-dir", 0, OPT_TEXT, (at) + offsetof(struct state_options, dir), .arg = "DIR",        \
-     .unrecorded = true, .help = "where states are, else prony-states beside the store"},       \
-    {"restore", 0, OPT_CHOICE, (at) + offsetof(struct state_options, restore), "copy",          \
-     .choices = state_restores, .arg = "HOW", .help = "copy, or fast: blocks are shared"},      \
-    {"verify-state", 0, OPT_FLAG, (at) + offsetof(struct state_options, verify),                \
-     .help = "compare all restored files with what was saved"}
+#define STATE_ROW(at)                                                                           \
+    {"state", 0, OPT_TEXT, (at) + offsetof(struct state_options, text), .arg = "NAME",          \
+     .help = "from this saved state, made when missing; or auto"}
 // clang-format on
 
-// What rows cannot check alone: options that need --state.
-int state_options_check(const struct state_options *options, struct err *err);
+int state_options_check(struct state_options *options, struct err *err);
+void state_options_release(struct state_options *options); // what the check has made
 
 // A state in use; zeroed before.
 struct state_use {

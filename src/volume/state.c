@@ -142,7 +142,7 @@ static int check_room(const char *dir, int64_t bytes, const char *what, struct e
         return 0;
     return err_set(err, ERR_USAGE, "%s takes about %s and %s has %s free: use another place (%s)",
                    what, units_format_bytes(bytes, needed), dir, units_format_bytes(room, there),
-                   "--state-dir DIR, or another volume");
+                   "--state DIR/NAME, or another volume");
 }
 
 // What all below a directory takes on disk; of one file that.

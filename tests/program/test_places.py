@@ -55,7 +55,7 @@ def start(prony, *args):
 
 def left(prony):
     lines = [f"{device} on {file}" for device, file in volumes.loops_on(prony.dir).items()]
-    lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
+    lines += volumes.images(prony.dir)
     lines += [str(path) for path in (prony.dir / "tmp").iterdir()]
     lines += [str(path) for pid in prony.pids for path in MOUNT_DIR.glob(f"{pid}-*")]
     return lines + [str(path) for path in (prony.place.state / "kept").glob("*")]

@@ -142,10 +142,16 @@ def kept(prony):
     return sorted((prony.place.runtime / "prony" / "kept").glob("*"))
 
 
+def images(directory):
+    """Those of loop volumes anywhere below; what goes away meanwhile is no error."""
+    return [os.path.join(where, file) for where, _, files in os.walk(directory) for file in files
+            if file.startswith("prony-") and file.endswith(".img")]
+
+
 def left(prony):
     """Whatever a volume of this test may leave, as lines."""
     lines = [f"{device} on {file}" for device, file in loops_on(prony.dir).items()]
-    lines += [str(path) for path in prony.dir.rglob("prony-*.img")]
+    lines += images(prony.dir)
     lines += [str(path) for path in kept(prony)]
     return lines
 
