@@ -137,7 +137,7 @@ static const struct opt_row rows[] = {
      .print = print_warmup, .help = "leave out the start: auto, none or a duration"},
     {"max-tries", 0, OPT_INT, AT(max_tries), "10", 1, 1000000, .arg = "N",
      .help = "tries of a transaction after deadlocks and such"},
-    {"reconnect-for", 0, OPT_DURATION, AT(reconnect_for_ns), "60s", 0, 86400, .arg = "DURATION",
+    {"reconnect-for", 0, OPT_DURATION, AT(reconnect_for_ns), "60s", 0, 86400, .arg = "TIME",
      .help = "how long a lost connection is tried again"},
     {"seed", 0, OPT_CUSTOM, AT(seed), "random", .arg = "N", .parse = parse_seed,
      .print = print_seed, .help = "makes random choices repeatable"},
