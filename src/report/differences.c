@@ -14,13 +14,21 @@
 
 // Keys of environment and options that differ by nature, or that another key says better.
 static const char *const unimportant[] = {
-    "host.boot_id",    "host.kernel_build",  "load.loop_why",  "store.*",
-    "*.free_bytes",    "*.summary",          "*.path",         "*.device.*.name",
-    "event.*",         "server.log_tail",    "server.data",    "server.log",
-    "server.made",     "volume.*.command.*", "volume.*.floor", "volume.*.near_floor",
-    "option.seed",     "option.clients",     "option.threads", "option.scale",
-    "option.protocol", "option.rate",        "option.loop",    "option.volume",
-    "option.pipeline", "option.at",          "option.destroy", "engine.sqlite_source_id",
+    "host.boot_id",    "host.kernel_build",
+    "load.loop_why",   "store.*",
+    "*.free_bytes",    "*.summary",
+    "*.path",          "*.device.*.name",
+    "event.*",         "server.log_tail",
+    "server.data",     "server.log",
+    "server.made",     "volume.*.command.*",
+    "volume.*.floor",  "volume.*.near_floor",
+    "option.seed",     "option.clients",
+    "option.threads",  "option.scale",
+    "option.protocol", "option.rate",
+    "option.loop",     "option.volume",
+    "option.pipeline", "option.probe",
+    "probe.*",         "option.at",
+    "option.destroy",  "engine.sqlite_source_id",
 };
 
 static const char *const load_names[] = {"workload", "script", "scale", "clients", "rate"};

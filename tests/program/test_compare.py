@@ -242,7 +242,8 @@ def test_a_level_that_changes_within_a_set_is_told(prony, runs):
 
 def test_what_differs_comes_first(prony, runs):
     old = {"host.kernel": "Linux 2.6.11", "engine.shared_buffers": "128MB", "host.boot_id": "x",
-           "data.free_bytes": "1", "data.mount_point": "/run/prony/abc"}
+           "data.free_bytes": "1", "data.mount_point": "/run/prony/abc",
+           "probe.data.log_flush_1_per_s": "1500"}
     new = {"host.kernel": "Linux 2.6.15", "engine.shared_buffers": "1GB", "host.boot_id": "y",
            "data.free_bytes": "2", "data.mount_point": "/run/prony/def"}
     for tps in OLD:
@@ -256,6 +257,7 @@ def test_what_differs_comes_first(prony, runs):
     assert "kernel Linux 2.6.11 -> Linux 2.6.15" in before
     assert "shared_buffers 128MB -> 1GB" in before
     assert "boot" not in before and "free" not in before and "mount" not in before
+    assert "probe" not in before
     doc = document(prony, "old", "new")
     assert {"name": "kernel", "values": ["Linux 2.6.11", "Linux 2.6.15"]} in doc["different"]
     assert "clients" in doubts(doc)["unlike-load"]
