@@ -16,10 +16,22 @@
 #include "db/db.h"
 
 const struct command *const commands[] = {
-    &command_init,    &command_run,    &command_study,   &command_check,
-    &command_list,    &command_show,   &command_compare, &command_baseline,
-    &command_history, &command_sql,    &command_export,  &command_import,
-    &command_probe,   &command_state,  &command_volume,  &command_vdisk,
+    &command_init,
+    &command_run,
+    &command_study,
+    &command_check,
+    &command_list,
+    &command_show,
+    &command_compare,
+    &command_baseline,
+    &command_history,
+    &command_sql,
+    &command_export,
+    &command_import,
+    &command_probe,
+    &command_state,
+    &command_volume,
+    &command_vdisk,
     NULL,
 };
 
