@@ -223,7 +223,7 @@ static const struct opt_peer peers[] = {
 
 const struct opt_command run_command = {
     .name = "run",
-    .usage = "TARGET WORKLOAD | TARGET -f FILE[@WEIGHT]...",
+    .usage = "TARGET {WORKLOAD|-f FILE[@WEIGHT]...}",
     .summary = "put a transaction load on a database and keep what was measured",
     .example = "prony run sqlite: tpcb -T 30s\n"
                "prony run postgres://me@db1/bench tpcb -c 32 -T 5m --label before",

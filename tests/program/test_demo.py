@@ -28,7 +28,8 @@ def test_the_demo_gives_a_result_without_root(prony):
                 "--clear-groups", *argv]
     start_s = time.monotonic()
     run = subprocess.run(argv, cwd=demo,
-                         env=prony.environment({"PRONY_STORE": None, "XDG_RUNTIME_DIR": runtime}),
+                         env=prony.environment({"PRONY_STORE": None, "XDG_RUNTIME_DIR": runtime,
+                                            "TMPDIR": runtime}),
                          capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert time.monotonic() - start_s < 110

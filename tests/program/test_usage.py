@@ -64,7 +64,7 @@ ARGUMENTS = {
     "near miss of a command": ("rnu null: tpcb", ["rnu", "did you mean run?"]),
     "unknown option instead of a command": ("--frob", ["--frob"]),
     "help on an unknown command": ("help frob", ["frob"]),
-    "run of nothing": ("run", ["prony run TARGET WORKLOAD"]),
+    "run of nothing": ("run", ["prony run TARGET {WORKLOAD"]),
     "no workload": ("run null:", ["workload", "tpcb", "-f FILE"]),
     "near miss of a workload": ("run null: tcpb", ["tcpb", "did you mean tpcb?"]),
     "unknown workload": ("run null: oltp", ["oltp", "select-only"]),
@@ -322,7 +322,7 @@ def test_help_lists_all_commands_and_an_example(prony, args):
     for command in COMMANDS:
         assert re.search(rf"^  {command}  +\w", result.out, re.M), command
     assert "prony run sqlite: tpcb" in result.out
-    check_page(result.out, 30, "prony")
+    check_page(result.out, 34, "prony")
 
 
 def check_page(text, lines, name):
