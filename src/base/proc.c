@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/proc_internal.h"
 
 enum {
@@ -230,8 +231,8 @@ static bool drain(int fd, struct str *out)
 // Reads both streams until the child has ended. Returns its status; 124 when the deadline passed or
 // it was told to stop.
 // A descendant that keeps a stream open after the child's end is not waited for.
-static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
-                   const volatile sig_atomic_t *stop, struct proc_result *result)
+static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns, const struct proc_as *as,
+                   struct proc_result *result)
 {
     struct pollfd fds[2] = {{out_fd, POLLIN, 0}, {errors_fd, POLLIN, 0}};
     struct str *texts[2] = {&result->out, &result->errors};
@@ -250,7 +251,9 @@ static int collect(pid_t pid, int out_fd, int errors_fd, int64_t until_ns,
             return STATUS_SIGNAL; // somebody else reaped it: its status is lost
 
         int64_t left_ns = until_ns - clock_now_ns(&clock_system);
-        if (!late && stop && *stop)
+        if (as->look)
+            as->look(as->arg);
+        if (!late && as->stop && *as->stop)
             left_ns = 0;
         if (left_ns <= 0 && late)
             return STATUS_DEADLINE; // stuck in the kernel: not worth waiting for
@@ -297,7 +300,7 @@ int proc_run_as(char *const *argv, int64_t deadline_ns, const struct proc_as *as
     out[1] = errors[1] = -1;
     fcntl(out[0], F_SETFL, O_NONBLOCK);
     fcntl(errors[0], F_SETFL, O_NONBLOCK);
-    ret->status = collect(pid, out[0], errors[0], until_ns, as->stop, ret);
+    ret->status = collect(pid, out[0], errors[0], until_ns, as, ret);
     status = 0;
 done:
     pipe_close(out);
@@ -363,4 +366,16 @@ int64_t proc_allow_files(int64_t wanted)
             limit = raised;
     }
     return limit.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)limit.rlim_cur;
+}
+
+char *proc_own_program(void)
+{
+    static const char gone[] = " (deleted)";
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+    size_t len = n > 0 && n < (ssize_t)sizeof(path) ? (size_t)n : 0;
+
+    if (len > strlen(gone) && memcmp(path + len - strlen(gone), gone, strlen(gone)) == 0)
+        len -= strlen(gone);
+    return len ? mem_strndup(path, len) : mem_strdup("prony");
 }

@@ -51,6 +51,7 @@ struct proc_as {
     void *arg;
     // proc_run_as: looked at several times a second; not 0: the group is killed. NULL: nobody asks.
     const volatile sig_atomic_t *stop;
+    void (*look)(void *arg); // proc_run_as: called with arg several times a second; NULL: not
 };
 pid_t proc_start_as(char *const *argv, const char *log_path, bool die_with_parent,
                     const struct proc_as *as, struct err *err);
@@ -80,3 +81,7 @@ int proc_kill_family(pid_t pid, uint64_t start_ticks);
 // Sees to it that this process may have so many files open, as far as it may raise its own limit.
 // Returns the limit that holds then.
 int64_t proc_allow_files(int64_t wanted);
+
+// Where this program lies, for a command that it shall run: also when another one was put there
+// meanwhile, which then does the work. The caller frees it.
+char *proc_own_program(void);

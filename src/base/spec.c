@@ -18,6 +18,16 @@ static bool is_name_char(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
+// Keys may be names of properties, as com.example:note and feature@x.
+static size_t key_length(const char *text)
+{
+    size_t n = 0;
+
+    while (is_name_char(text[n]) || (n > 0 && text[n] && strchr(".:@", text[n])))
+        n++;
+    return n;
+}
+
 static size_t name_length(const char *text)
 {
     size_t n = 0;
@@ -36,7 +46,7 @@ static bool looks_like_path(const char *text)
 static int parse_item(struct spec *spec, const char **text, struct str *why)
 {
     const char *item = *text;
-    size_t key_len = name_length(item);
+    size_t key_len = key_length(item);
     bool is_path = spec->params.n == 0 && (looks_like_path(item) || *item == '{');
     bool in_braces;
 

@@ -1,4 +1,5 @@
 // prony volume: places to put data, brought up and taken down by hand.
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,11 @@
 #include "cmd/cmd.h"
 #include "cmd/volumes.h"
 #include "volume/type.h"
+#include "volume/zfs.h"
 
 struct volume_options {
     struct volumes_options volumes;
-    bool quiet;
+    bool quiet, json;
 };
 
 #define AT(member) offsetof(struct volume_options, member)
@@ -23,6 +25,7 @@ static const struct opt_row rows[] = {
     {"destroy", 0, OPT_LIST, AT(volumes.destroy), .arg = "DEVICE", .group = "Options",
      .help = "what is on this device may be overwritten"},
     {"quiet", 'q', OPT_FLAG, AT(quiet), .unrecorded = true, .help = "print errors only"},
+    {"json", 0, OPT_FLAG, AT(json), .unrecorded = true, .help = "plan, list: print JSON"},
     {NULL},
 };
 
@@ -75,6 +78,42 @@ static int open_one(const char *argument, struct volume_options *options, struct
     return volume_open(ret, text, wish, err);
 }
 
+static void print_json(json_t *root)
+{
+    json_dumpf(root, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(root);
+}
+
+// Paths may be of bytes that JSON cannot hold.
+static json_t *json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    struct str safe = STR_INIT;
+
+    if (!value) {
+        text_add_safe(&safe, text);
+        value = json_string(safe.buf);
+        str_release(&safe);
+    }
+    return value;
+}
+
+static void print_plan_json(const char *name, const struct volume *volume)
+{
+    struct kvs commands = KVS_INIT;
+    json_t *root = json_pack("{so so so s[] s[] s[]}", "name", json_text(name), "volume",
+                             json_text(volume_text(volume)), "path", json_text(volume_path(volume)),
+                             "up", "destroys", "down");
+
+    volume_list_commands(volume, &commands);
+    for (size_t i = 0; i < commands.n; i++)
+        json_array_append_new(json_object_get(root, commands.items[i].key),
+                              json_text(commands.items[i].value));
+    print_json(root);
+    kvs_release(&commands);
+}
+
 static int plan(char **args, struct volume_options *options, struct err *err)
 {
     struct volume_wish wish = {0};
@@ -83,7 +122,9 @@ static int plan(char **args, struct volume_options *options, struct err *err)
     char *name = NULL;
     int rc = open_one(args[0], options, &wish, &name, &volume, err);
 
-    if (rc == 0) {
+    if (rc == 0 && options->json) {
+        print_plan_json(wish.name, volume);
+    } else if (rc == 0) {
         volume_print_up(volume, &out);
         str_addf(&out, "# down\n");
         volume_print_down(volume, &out);
@@ -106,10 +147,20 @@ static void say(void *arg, const char *line, bool destroys)
     fflush(stdout);
 }
 
+// On stderr, so that the commands alone make the script.
+static void tell_progress(void *arg, const char *line)
+{
+    const struct volume_options *options = arg;
+
+    if (!options->quiet)
+        fprintf(stderr, "%s\n", line);
+}
+
 static int up(char **args, struct volume_options *options, const volatile sig_atomic_t *stop,
               struct err *err)
 {
-    struct volume_wish wish = {.say = say, .arg = options, .stop = stop};
+    struct volume_wish wish = {
+        .say = say, .progress = tell_progress, .stays = true, .arg = options, .stop = stop};
     struct volume *volume = NULL;
     char *name = NULL;
     int rc = open_one(args[0], options, &wish, &name, &volume, err);
@@ -145,6 +196,20 @@ static int down(int n, char **args, struct volume_options *options, struct err *
     return rc;
 }
 
+static void list_json(void)
+{
+    size_t n;
+    struct volume_kept *kept = volume_list_kept(&n);
+    json_t *root = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(root, json_pack("{so so so sb}", "name", json_text(kept[i].name),
+                                              "volume", json_text(kept[i].text), "path",
+                                              json_text(kept[i].path), "here", kept[i].here));
+    print_json(root);
+    volume_kept_free(kept, n);
+}
+
 static void list(void)
 {
     size_t n;
@@ -170,17 +235,33 @@ static void print_types(void)
             printf("    %-22s %s\n", left, key->help);
             free(left);
         }
+        if (type->others)
+            printf("    %-22s %s\n", "PROPERTY=VALUE", type->others);
     }
+}
+
+// What the plan of a zfs volume says where ZFS is zfs-fuse.
+static int zfs_fuse(char **args, struct err *err)
+{
+    static const char *const words[] = {"up", "down", NULL};
+
+    if (volume_check_name(args[1], err) < 0)
+        return -1;
+    if (strcmp(args[0], "up") == 0)
+        return zfs_fuse_up(args[1], err);
+    if (strcmp(args[0], "down") == 0)
+        return zfs_fuse_down(args[1], err);
+    return text_unknown("command of prony volume zfs-fuse", args[0], words, err);
 }
 
 static int verb(int n, char **args, void *values, const volatile sig_atomic_t *stop,
                 struct err *err)
 {
     struct volume_options *options = values;
-    static const char *const verbs[] = {"plan", "up", "down", "list", "types", NULL};
+    static const char *const verbs[] = {"plan", "up", "down", "list", "types", "zfs-fuse", NULL};
     static const struct {
         int least, most;
-    } counts[] = {{1, 1}, {1, 1}, {1, -1}, {0, 0}, {0, 0}};
+    } counts[] = {{1, 1}, {1, 1}, {1, -1}, {0, 0}, {0, 0}, {2, 2}};
     int v = 0;
 
     while (verbs[v] && strcmp(args[0], verbs[v]) != 0)
@@ -189,9 +270,13 @@ static int verb(int n, char **args, void *values, const volatile sig_atomic_t *s
         return text_unknown("volume command", args[0], verbs, err);
     n--;
     args++;
+    if (options->json && v != 0 && v != 3)
+        return err_set(err, ERR_USAGE, "--json is of prony volume plan and list");
     if (n < counts[v].least)
         return err_set(err, ERR_USAGE, "prony volume %s needs %s", verbs[v],
-                       v == 2 ? "the NAME of a volume that is up" : "a volume: TYPE:KEY=VALUE,...");
+                       v == 2   ? "the NAME of a volume that is up"
+                       : v == 5 ? "up or down, and a name"
+                                : "a volume: TYPE:KEY=VALUE,...");
     if (counts[v].most >= 0 && n > counts[v].most)
         return err_set(err, ERR_USAGE, "prony volume %s takes %s", verbs[v],
                        counts[v].most ? "one volume" : "no argument");
@@ -203,8 +288,13 @@ static int verb(int n, char **args, void *values, const volatile sig_atomic_t *s
     case 2:
         return down(n, args, options, err);
     case 3:
-        list();
+        if (options->json)
+            list_json();
+        else
+            list();
         return 0;
+    case 5:
+        return zfs_fuse(args, err);
     default:
         print_types();
         return 0;

@@ -14,6 +14,12 @@ static void say(void *arg, const char *line, bool destroys)
         fprintf(stderr, "prony: what is there is lost: %s\n", line);
 }
 
+static void tell_progress(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "%s\n", line);
+}
+
 int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
                  const struct volumes_options *options, struct leftovers *leftovers,
                  const volatile sig_atomic_t *stop, struct err *err)
@@ -38,6 +44,7 @@ int volumes_open(struct volumes_one *one, const char *text, const char *suffix,
         .say = say,
         .image = one->image,
         .shares_image = one->shares_image,
+        .progress = tell_progress,
     };
     int rc = volume_open(&one->volume, text, &wish, err);
     free(name);

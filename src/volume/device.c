@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "volume/block.h"
 #include "volume/fs.h"
+#include "volume/disk.h"
 #include "volume/type.h"
 
 #ifdef HAVE_BLKID
@@ -21,11 +22,9 @@
 
 static const struct volume_key keys[] = {
     {"path", "DEVICE", "the disk or partition; device:/dev/sdX is short for it"},
-    {"fs", "NAME", "file system: whatever mkfs.NAME and the kernel offer (ext4)"},
-    {"mkfs", "{OPTION...}", "options for mkfs.NAME, cut at blanks"},
-    {"mount", "{OPTION,...}", "mount options"},
+    DISK_KEYS,
     BLOCK_KEYS,
-    {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)"},
+    {"at", "PATH", "mount point, made and removed (/run/prony-volumes/NAME)", true},
     {NULL, NULL, NULL},
 };
 
@@ -110,10 +109,8 @@ static bool is_spelled_out(const struct volume *volume, const char *path)
     return found;
 }
 
-static int before_device(const struct volume *volume, struct err *err)
+static int check_device(const struct volume *volume, const char *path, struct err *err)
 {
-    const char *path = volume->plan.lock;
-
     if (!is_spelled_out(volume, path))
         return err_set(err, ERR_USAGE,
                        "all that is on %s would be lost: if it may, add --destroy %s", path, path);
@@ -122,24 +119,111 @@ static int before_device(const struct volume *volume, struct err *err)
     return device_check_signature(path, err);
 }
 
-static int plan_device(const struct volume *volume, struct plan_of_volume *plan, struct err *err)
+int device_before(const struct volume *volume, struct err *err)
+{
+    for (char *const *path = volume->plan.devices; path && *path; path++)
+        if (check_device(volume, *path, err) < 0)
+            return -1;
+    return 0;
+}
+
+// ---- as named in a text
+
+char *device_add(struct plan_of_volume *plan, const char *key, const char *given, struct err *err)
+{
+    char *path = realpath(given, NULL);
+    struct stat st;
+
+    if (!path || stat(path, &st) < 0) {
+        err_set(err, ERR_USAGE, "%s=%s: %s", key, given, strerror(errno));
+        goto fail;
+    }
+    if (!S_ISBLK(st.st_mode)) {
+        err_set(err, ERR_USAGE, "%s=%s is not a block device", key, given);
+        goto fail;
+    }
+    for (char *const *other = plan->devices; other && *other; other++) {
+        if (strcmp(*other, path) == 0) {
+            err_set(err, ERR_USAGE, "%s=%s: %s stands there twice", key, given, path);
+            goto fail;
+        }
+    }
+    plan_device(plan, path);
+    return path;
+fail:
+    free(path);
+    return NULL;
+}
+
+int device_add_list(struct plan_of_volume *plan, const char *key, const char *given, char ***ret,
+                    struct err *err)
+{
+    static const char between[] = " \t\n,";
+    char *copy = mem_strdup(given), *rest = copy;
+    size_t n = 0;
+
+    *ret = mem_calloc(strlen(given) / 2 + 2, sizeof(**ret)); // words have blanks between them
+    for (char *word; (word = strsep(&rest, between));) {
+        if (!*word)
+            continue;
+        (*ret)[n] = device_add(plan, key, word, err);
+        if (!(*ret)[n++]) {
+            device_free(*ret);
+            *ret = NULL;
+            free(copy);
+            return -1;
+        }
+    }
+    free(copy);
+    return 0;
+}
+
+void device_free(char **devices)
+{
+    for (size_t i = 0; devices && devices[i]; i++)
+        free(devices[i]);
+    free(devices);
+}
+
+static void add_words(char ***words, size_t *n, char *const *more)
+{
+    for (; *more; more++) {
+        *words = mem_resize(*words, *n + 2, sizeof(**words));
+        (*words)[(*n)++] = *more;
+        (*words)[*n] = NULL;
+    }
+}
+
+void device_plan_wipe(struct plan_of_volume *plan, char *const *devices, const char *types)
+{
+    struct plan_step *step = plan_command(plan, "wipefs", "--quiet", "--all", NULL);
+    char **undo = NULL;
+    size_t n = 0;
+
+    step->destroys = true;
+    add_words(&undo, &n, (char *[]){"wipefs", "--quiet", "--all", "--types", (char *)types, NULL});
+    add_words(&undo, &n, devices);
+    for (char *const *device = devices; *device; device++)
+        plan_word(step, *device);
+    if (types)
+        plan_undo_argv(step, PLAN_COMMAND, undo);
+    free(undo);
+}
+
+// ---- the type
+
+static int plan_device_type(const struct volume *volume, struct plan_of_volume *plan,
+                            struct err *err)
 {
     const char *given = volume_value(volume, "path");
-    struct stat st;
     char *device = NULL, *point = NULL;
     int rc = -1;
 
     if (!given || !*given)
         return err_set(err, ERR_USAGE, "name the device: device:/dev/sdX,fs=ext4");
-    device = realpath(given, NULL);
-    if (!device || stat(device, &st) < 0) {
-        err_set(err, ERR_USAGE, "%s: %s", given, strerror(errno));
+    device = device_add(plan, "path", given, err);
+    if (!device)
         goto out;
-    }
-    if (!S_ISBLK(st.st_mode)) {
-        err_set(err, ERR_USAGE, "%s is not a block device", given);
-        goto out;
-    }
     if (geteuid() != 0) {
         err_set(err, ERR_ABSENT, "only root may format and mount a device: use sudo, or dir:PATH");
         goto out;
@@ -148,11 +232,7 @@ static int plan_device(const struct volume *volume, struct plan_of_volume *plan,
     if (!point)
         goto out;
     plan_mount_point(plan, volume, point);
-    if (block_plan(plan, volume, device, err) < 0)
-        goto out;
-    rc = plan_file_system(plan, volume, device, PLAN_FS_OVERWRITE, point, err);
-    plan->path = mem_strdup(point);
-    plan->lock = mem_strdup(device);
+    rc = disk_plan(plan, volume, device, PLAN_FS_OVERWRITE, point, err);
 out:
     free(device);
     free(point);
@@ -165,6 +245,6 @@ const struct volume_type volume_type_device = {
     .example = "device:/dev/sdX,fs=xfs",
     .keys = keys,
     .fresh = true,
-    .plan = plan_device,
-    .before = before_device,
+    .plan = plan_device_type,
+    .before = device_before,
 };

@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arr.h"
 #include "base/mem.h"
+#include "volume/journal.h"
+#include "volume/precondition.h"
 #include "volume/type.h"
 
 #define LAZY_NOTHING "lazy_itable_init=0,lazy_journal_init=0"
@@ -125,7 +128,8 @@ static void add_own_options(struct plan_step *step, const struct fs_facts *facts
         plan_words(step, kept);
     if (flags & PLAN_FS_OVERWRITE && facts->force)
         plan_word(step, facts->force);
-    if (flags & PLAN_FS_OVERWRITE && facts->label && !has_option(users, facts->label)) {
+    if (flags & (PLAN_FS_OVERWRITE | PLAN_FS_LABELLED) && facts->label &&
+        !has_option(users, facts->label)) {
         plan_word(step, facts->label);
         plan_word(step, FS_LABEL);
     }
@@ -143,6 +147,8 @@ static void plan_mkfs(struct plan_of_volume *plan, const char *name, const char 
     step->destroys = flags & PLAN_FS_OVERWRITE;
     if (facts)
         add_own_options(step, facts, flags, options);
+    if (plan->journal)
+        journal_add_mkfs(plan, step, name, options);
     if (options)
         plan_words(step, options);
     plan_word(step, device);
@@ -157,16 +163,27 @@ int plan_file_system(struct plan_of_volume *plan, const struct volume *volume, c
 
     if (!name)
         name = "ext4";
-    if (check(name, err) < 0)
+    bool discards;
+    if (check(name, err) < 0 || discard_plan(volume, &flags, &discards, err) < 0 ||
+        (!volume->wish.image && precondition_plan(plan, volume, device, &flags, err) < 0) ||
+        (plan->journal && journal_make(plan, name, options, err) < 0))
         return -1;
     if (!volume->wish.image) // which brings its file system along
         plan_mkfs(plan, name, device, flags, options);
 
     struct plan_step *step = plan_command(plan, "mount", "-t", name, NULL);
-    if (mount && *mount) {
+    char *journal = journal_mount_option(plan, name); // last, for a variable ends its word
+    const char *of_mount[] = {mount && *mount ? mount : NULL, discards ? "discard" : NULL, journal};
+    struct str all = STR_INIT;
+    for (size_t i = 0; i < ARR_LEN(of_mount); i++)
+        if (of_mount[i])
+            str_addf(&all, "%s%s", all.len ? "," : "", of_mount[i]);
+    if (all.len) {
         plan_word(step, "-o");
-        plan_word(step, mount);
+        plan_word(step, all.buf);
     }
+    str_release(&all);
+    free(journal);
     plan_word(step, device);
     plan_word(step, mount_point);
     plan_undo(step, PLAN_UNMOUNT, mount_point, NULL);

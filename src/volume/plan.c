@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arr.h"
 #include "base/mem.h"
@@ -81,14 +80,35 @@ void plan_undo(struct plan_step *step, enum plan_undo undo, const char *word, ..
     assert(step->undo_words);
 }
 
+void plan_undo_argv(struct plan_step *step, enum plan_undo undo, char *const *words)
+{
+    assert(step->undo == PLAN_NOTHING && undo != PLAN_NOTHING && undo != PLAN_PROCESS);
+    step->undo = undo;
+    for (; *words; words++)
+        add_word(&step->undo_words, *words);
+    assert(step->undo_words);
+}
+
+void plan_device(struct plan_of_volume *plan, const char *device)
+{
+    add_word(&plan->devices, device);
+}
+
 // ---- as a shell script
 
-static bool is_variable(const struct plan_of_volume *plan, const char *word)
+const char *plan_variable(const struct plan_of_volume *plan, const char *word, size_t *ret_step)
 {
-    for (size_t i = 0; word[0] == '$' && i < plan->n_steps; i++)
-        if (plan->steps[i].variable && strcmp(plan->steps[i].variable, word + 1) == 0)
-            return true;
-    return false;
+    const char *dollar = strrchr(word, '$');
+
+    if (!dollar || (dollar > word && dollar[-1] != '='))
+        return NULL;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].variable && strcmp(plan->steps[i].variable, dollar + 1) == 0) {
+            *ret_step = i;
+            return dollar;
+        }
+    }
+    return NULL;
 }
 
 static void print_words(const struct plan_of_volume *plan, char *const *words, struct str *out)
@@ -96,10 +116,17 @@ static void print_words(const struct plan_of_volume *plan, char *const *words, s
     for (size_t i = 0; words[i]; i++) {
         if (i)
             str_addc(out, ' ');
-        if (is_variable(plan, words[i]))
-            str_addf(out, "\"%s\"", words[i]);
-        else
+        size_t step;
+        const char *dollar = plan_variable(plan, words[i], &step);
+        if (dollar) {
+            char *front = mem_strndup(words[i], (size_t)(dollar - words[i]));
+            if (*front)
+                text_add_shell(out, front);
+            str_addf(out, "\"%s\"", dollar);
+            free(front);
+        } else {
             text_add_shell(out, words[i]);
+        }
     }
 }
 
@@ -126,24 +153,32 @@ void plan_print_up(const struct plan_of_volume *plan, struct str *out)
     }
 }
 
+void plan_print_undo(const struct plan_of_volume *plan, size_t index, struct str *out)
+{
+    const struct plan_step *step = &plan->steps[index];
+    static const char *const before[] = {
+        [PLAN_FILE] = "rm -f ",     [PLAN_TREE] = "rm -rf --one-file-system ",
+        [PLAN_UNMOUNT] = "umount ", [PLAN_COMMAND] = "",
+        [PLAN_COMMAND_IF] = "",     [PLAN_DIR] = "rmdir ",
+    };
+
+    if (step->undo == PLAN_DETACH && step->variable)
+        str_addf(out, "losetup --detach \"$%s\"", step->variable);
+    else if (step->undo == PLAN_PROCESS)
+        str_add(out, "kill $!");
+    else if (step->undo != PLAN_NOTHING && step->undo != PLAN_DETACH) {
+        str_add(out, before[step->undo]);
+        print_words(plan, step->undo_words + (step->undo == PLAN_COMMAND_IF), out);
+    }
+}
+
 void plan_print_down(const struct plan_of_volume *plan, struct str *out)
 {
     for (size_t i = plan->n_steps; i-- > 0;) {
-        const struct plan_step *step = &plan->steps[i];
-        static const char *const before[] = {
-            [PLAN_FILE] = "rm -f ",     [PLAN_TREE] = "rm -rf --one-file-system ",
-            [PLAN_UNMOUNT] = "umount ", [PLAN_COMMAND] = "",
-            [PLAN_COMMAND_IF] = "",     [PLAN_DIR] = "rmdir ",
-        };
-        if (step->undo == PLAN_DETACH && step->variable)
-            str_addf(out, "losetup --detach \"$%s\"\n", step->variable);
-        else if (step->undo == PLAN_PROCESS)
-            str_add(out, "kill $!\n");
-        else if (step->undo != PLAN_NOTHING && step->undo != PLAN_DETACH) {
-            str_add(out, before[step->undo]);
-            print_words(plan, step->undo_words + (step->undo == PLAN_COMMAND_IF), out);
+        size_t len = out->len;
+        plan_print_undo(plan, i, out);
+        if (out->len > len)
             str_addc(out, '\n');
-        }
     }
 }
 
@@ -153,6 +188,7 @@ void plan_release(struct plan_of_volume *plan)
         free_words(plan->steps[i].argv);
         free(plan->steps[i].variable);
         free(plan->steps[i].ready_path);
+        free(plan->steps[i].moves);
         free_words(plan->steps[i].undo_words);
         free(plan->values ? plan->values[i] : NULL);
     }
@@ -162,7 +198,8 @@ void plan_release(struct plan_of_volume *plan)
     free(plan->path);
     free(plan->file);
     free(plan->lock);
-    if (plan->lock_fd >= 0)
-        close(plan->lock_fd);
+    free(plan->journal);
+    plan_unlock(plan);
+    free_words(plan->devices);
     *plan = (struct plan_of_volume){.lock_fd = -1};
 }

@@ -16,13 +16,24 @@
 #include "base/proc.h"
 #include "volume/mount_reason.h"
 #include "volume/plan.h"
+#include "volume/progress.h"
 #include "volume/volume.h"
 
 #define READY_PAUSE_NS   (20 * NS_PER_MS)
 #define LOCK_PATIENCE_NS (5 * NS_PER_S)
 
-// Where the words of a step stand for what an earlier one printed: those; the caller frees only
-// the array.
+// What a word stands for. The caller frees it.
+static char *resolve_word(const struct plan_of_volume *plan, const char *word)
+{
+    size_t step;
+    const char *dollar = plan_variable(plan, word, &step);
+
+    if (!dollar || !plan->values[step])
+        return mem_strdup(word);
+    return mem_printf("%.*s%s", (int)(dollar - word), word, plan->values[step]);
+}
+
+// The words of a step, where they stand for what an earlier one printed. Freed by free_words.
 static char **resolve(const struct plan_of_volume *plan, char *const *words)
 {
     size_t n = 0;
@@ -30,13 +41,16 @@ static char **resolve(const struct plan_of_volume *plan, char *const *words)
     while (words[n])
         n++;
     char **real = mem_calloc(n + 1, sizeof(*real));
-    for (size_t i = 0; i < n; i++) {
-        real[i] = words[i];
-        for (size_t s = 0; words[i][0] == '$' && s < plan->n_steps; s++)
-            if (plan->values[s] && strcmp(plan->steps[s].variable, words[i] + 1) == 0)
-                real[i] = plan->values[s];
-    }
+    for (size_t i = 0; i < n; i++)
+        real[i] = resolve_word(plan, words[i]);
     return real;
+}
+
+static void free_words(char **words)
+{
+    for (size_t i = 0; words[i]; i++)
+        free(words[i]);
+    free(words);
 }
 
 // 0 when nothing needs to be listed, the id, or -1.
@@ -60,12 +74,12 @@ static int list(const struct plan_of_volume *plan, const struct plan_step *step,
     case PLAN_COMMAND:
         words = resolve(plan, step->undo_words);
         id = leftovers_add_command(leftovers, words, err);
-        free(words);
+        free_words(words);
         return id;
     case PLAN_COMMAND_IF:
         words = resolve(plan, step->undo_words);
         id = leftovers_add_command_if(leftovers, words[0], words + 1, err);
-        free(words);
+        free_words(words);
         return id;
     case PLAN_PROCESS: // listed when it has its pid
     case PLAN_NOTHING:
@@ -125,6 +139,7 @@ struct listed_child {
     struct leftovers *leftovers;
     int signal_number; // SIGKILL takes all descendants along
     int id;
+    struct progress *progress; // NULL: none
 };
 
 static int list_child(void *arg, pid_t pid, struct err *err)
@@ -135,6 +150,14 @@ static int list_child(void *arg, pid_t pid, struct err *err)
     return child->id < 0 ? -1 : 0;
 }
 
+static void look_at_child(void *arg)
+{
+    struct listed_child *child = arg;
+
+    if (child->progress)
+        progress_tell(child->progress);
+}
+
 // While it runs it is the last thing listed. If prony is killed, its end is so waited for before
 // what it makes is looked for: one that was in the kernel (mount) is not gone at once.
 static int run_command(struct plan_of_volume *plan, size_t index, char *const *argv,
@@ -142,13 +165,19 @@ static int run_command(struct plan_of_volume *plan, size_t index, char *const *a
 {
     struct leftovers *leftovers = wish->leftovers;
     const struct plan_step *step = &plan->steps[index];
-    struct listed_child child = {leftovers, step->tidies ? SIGTERM : SIGKILL, 0};
-    struct proc_as as = {.enter = list_child, .arg = &child};
+    struct listed_child child = {leftovers, step->tidies ? SIGTERM : SIGKILL, 0, NULL};
+    struct proc_as as = {.enter = list_child, .arg = &child, .look = look_at_child};
     struct proc_result result;
 
     if (step->is_long)
         as.stop = wish->stop;
+    if (step->moves && wish->progress) {
+        char *device = resolve_word(plan, step->moves);
+        child.progress = progress_begin(device, wish);
+        free(device);
+    }
     int rc = proc_run_as(argv, deadline_of(step), &as, &result, err);
+    free(child.progress);
 
     // One that is stuck in the kernel behind its deadline stays listed.
     if (child.id > 0 && !(rc == 0 && result.status == 124))
@@ -211,7 +240,7 @@ static int run_step(struct plan_of_volume *plan, size_t index, const struct volu
     char **argv = resolve(plan, step->argv);
     int rc = step->started ? run_process(plan, index, argv, wish->leftovers, err)
                            : run_command(plan, index, argv, wish, err);
-    free(argv);
+    free_words(argv);
     if (rc < 0 && step->exclusive) {
         leftovers_drop(wish->leftovers, id);
         plan->leftovers[index] = 0;
@@ -233,23 +262,58 @@ static int lock_patiently(int fd)
     return rc;
 }
 
-int plan_lock(struct plan_of_volume *plan, struct err *err)
+// Returns the open and locked file, or -1.
+static int lock_one(const char *path, struct err *err)
 {
-    if (!plan->lock)
-        return 0;
-    plan->lock_fd = open(plan->lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (plan->lock_fd < 0)
-        return err_set(err, ERR_USAGE, "%s: %s", plan->lock, strerror(errno));
-    if (lock_patiently(plan->lock_fd) == 0)
-        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return err_set(err, ERR_USAGE, "%s: %s", path, strerror(errno));
+    if (lock_patiently(fd) == 0)
+        return fd;
     int error = errno;
-    close(plan->lock_fd);
-    plan->lock_fd = -1;
+    close(fd);
     return error == EWOULDBLOCK
                ? err_set(err, ERR_USAGE,
                          "%s is in use by another prony: wait for its end, or name another place",
-                         plan->lock)
-               : err_set(err, ERR_FAILED, "%s cannot be locked: %s", plan->lock, strerror(error));
+                         path)
+               : err_set(err, ERR_FAILED, "%s cannot be locked: %s", path, strerror(error));
+}
+
+int plan_lock(struct plan_of_volume *plan, struct err *err)
+{
+    size_t n = 0;
+
+    assert(plan->lock_fd < 0 && !plan->device_fds);
+    if (plan->lock && (plan->lock_fd = lock_one(plan->lock, err)) < 0)
+        return -1;
+    while (plan->devices && plan->devices[n])
+        n++;
+    if (n == 0)
+        return 0;
+    plan->device_fds = mem_calloc(n, sizeof(*plan->device_fds));
+    for (size_t i = 0; i < n; i++)
+        plan->device_fds[i] = -1;
+    for (size_t i = 0; i < n; i++) {
+        plan->device_fds[i] = lock_one(plan->devices[i], err);
+        if (plan->device_fds[i] < 0) {
+            plan_unlock(plan);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void plan_unlock(struct plan_of_volume *plan)
+{
+    if (plan->lock_fd >= 0)
+        close(plan->lock_fd);
+    plan->lock_fd = -1;
+    for (size_t i = 0; plan->device_fds && plan->devices[i]; i++)
+        if (plan->device_fds[i] >= 0)
+            close(plan->device_fds[i]);
+    free(plan->device_fds);
+    plan->device_fds = NULL;
 }
 
 int plan_run(struct plan_of_volume *plan, const struct volume_wish *wish, struct err *err)
@@ -275,7 +339,7 @@ int plan_undo_from(struct plan_of_volume *plan, size_t first, struct leftovers *
 {
     int failures = 0;
 
-    // An open directory would keep its file system mounted.
+    // An open directory would keep its file system mounted. Devices are ours to the end.
     if (plan->lock_fd >= 0)
         close(plan->lock_fd);
     plan->lock_fd = -1;
@@ -285,5 +349,6 @@ int plan_undo_from(struct plan_of_volume *plan, size_t first, struct leftovers *
             failures += leftovers_undo(leftovers, plan->leftovers[i], report);
         plan->leftovers[i] = 0;
     }
+    plan_unlock(plan);
     return failures;
 }

@@ -21,7 +21,8 @@ struct volume_type {
     const char *name;              // "loop", lower case
     const char *summary;           // one line, for help
     const char *example;           // "loop:size=2G,fs=ext4"
-    const struct volume_key *keys; // ends with name NULL; other keys are refused before plan
+    const struct volume_key *keys; // ends with name NULL; other keys are refused before plan,
+    const char *others;            // unless this says in help what they are; NULL: refused
     bool fresh; // it comes up empty, and what was written is gone, or out of reach, afterwards
 
     // Required. Checks the values and appends to the plan what brings such a volume up; sets
@@ -42,6 +43,11 @@ struct volume_type {
     // Optional. When all steps are done: measure, and add what is worth knowing to facts, which
     // volume_record repeats. A failure takes the volume down.
     int (*ready)(const struct volume *volume, struct kvs *facts, struct err *err);
+
+    // Optional. Appends the shell commands that make an event (volume_event_script) happen to a
+    // volume that is up, also to a kept one.
+    int (*event)(const struct volume *volume, const char *event, struct str *script,
+                 struct err *err);
 };
 
 // NULL-terminated, in the order of help.
@@ -50,6 +56,8 @@ extern const struct volume_type volume_type_dir;
 extern const struct volume_type volume_type_loop;
 extern const struct volume_type volume_type_device;
 extern const struct volume_type volume_type_lvm;
+extern const struct volume_type volume_type_md;
+extern const struct volume_type volume_type_zfs;
 extern const struct volume_type volume_type_btrfs;
 extern const struct volume_type volume_type_vdisk;
 
@@ -59,7 +67,7 @@ struct volume {
     struct spec spec;
     char *text; // spec in print
     struct volume_wish wish;
-    char *name; // copy of wish.name
+    char *name; // copy of wish.name; of a kept one: its own
     struct plan_of_volume plan;
     struct kvs facts; // of ready
     bool is_up, is_kept;

@@ -128,24 +128,11 @@ static int wait_until_served(const char *dir, pid_t pid, uint64_t ticks, const c
     return -1;
 }
 
-// Where this program lies: also when another one was put there meanwhile, which then does the work.
-static char *own_program(void)
-{
-    static const char gone[] = " (deleted)";
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-    size_t len = n > 0 && n < (ssize_t)sizeof(path) ? (size_t)n : 0;
-
-    if (len > strlen(gone) && memcmp(path + len - strlen(gone), gone, strlen(gone)) == 0)
-        len -= strlen(gone);
-    return len ? mem_strndup(path, len) : mem_strdup("prony");
-}
-
 int vdisk_start(const char *dir, int64_t hang_ns, struct err *err)
 {
     if (vdisk_check_here(err) < 0 || make_dir(dir, err) < 0)
         return -1;
-    char *program = own_program();
+    char *program = proc_own_program();
     char *log_path = mem_printf("%s/daemon.log", dir);
     char *hang = mem_printf("%lldms", hang_ns / NS_PER_MS);
     char *argv[] = {program, (char *)"vdisk", (char *)"daemon", (char *)dir, (char *)"--hang", hang,
@@ -425,7 +412,7 @@ char **vdisk_stop_argv(const char *dir)
 {
     char **argv = mem_calloc(5, sizeof(*argv));
 
-    argv[0] = own_program();
+    argv[0] = proc_own_program();
     argv[1] = mem_strdup("vdisk");
     argv[2] = mem_strdup("stop");
     argv[3] = mem_strdup(dir);

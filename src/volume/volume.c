@@ -108,10 +108,11 @@ static int check_keys(const struct volume *volume, struct err *err)
         names[i] = keys[i].name;
     for (size_t i = 0; rc == 0 && i < volume->spec.params.n; i++) {
         size_t k = 0;
-        while (k < n && strcmp(volume->spec.params.items[i].key, names[k]) != 0)
+        const char *key = volume->spec.params.items[i].key;
+        while (k < n && strcmp(key, names[k]) != 0)
             k++;
-        if (k == n)
-            rc = text_unknown("setting", volume->spec.params.items[i].key, names, err);
+        if (k == n && (!volume->type->others || text_near_miss(key, names)))
+            rc = text_unknown("setting", key, names, err);
     }
     free(names);
     return rc;
@@ -231,6 +232,8 @@ static int open_kept(struct volume *volume, const char *name, struct err *err)
         rc = -1;
     else {
         volume->is_kept = true;
+        free(volume->name);
+        volume->name = mem_strdup(name);
         volume->plan.path = mem_strdup(found->path);
         volume->plan.lock = mem_strdup(found->path);
     }
@@ -336,7 +339,8 @@ void volume_shape(const struct volume *volume, struct str *out)
 
 bool volume_has_image(const struct volume *volume)
 {
-    return volume->type && volume->type->plan_save;
+    // A journal apart is not in the image.
+    return volume->type && volume->type->plan_save && !volume->plan.journal;
 }
 
 int volume_rest(struct volume *volume, struct err *err)
@@ -386,6 +390,30 @@ void volume_free(struct volume *volume)
     free(volume);
 }
 
+// ---- events
+
+bool volume_is_event(const char *text)
+{
+    static const char *const verbs[] = {"offline:", "online:", "replace:", NULL};
+
+    for (const char *const *verb = verbs; *verb; verb++)
+        if (strncmp(text, *verb, strlen(*verb)) == 0)
+            return true;
+    return false;
+}
+
+int volume_event_script(const struct volume *volume, const char *event, struct str *script,
+                        struct err *err)
+{
+    const struct volume_type *type = find_type(volume->spec.type);
+
+    assert(type && volume_is_event(event));
+    if (!type->event)
+        return err_set(err, ERR_USAGE, "%s: that is for volumes of zfs, and this is %s", event,
+                       volume->text);
+    return type->event(volume, event, script, err);
+}
+
 // ---- telling
 
 const char *volume_path(const struct volume *volume)
@@ -416,6 +444,27 @@ void volume_print_up(const struct volume *volume, struct str *out)
 void volume_print_down(const struct volume *volume, struct str *out)
 {
     plan_print_down(&volume->plan, out);
+}
+
+void volume_list_commands(const struct volume *volume, struct kvs *out)
+{
+    const struct plan_of_volume *plan = &volume->plan;
+    struct str line = STR_INIT;
+
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        str_clear(&line);
+        plan_print_step(plan, i, &line);
+        if (plan->steps[i].destroys)
+            kvs_add(out, "destroys", line.buf);
+        kvs_add(out, "up", line.buf);
+    }
+    for (size_t i = plan->n_steps; i-- > 0;) {
+        str_clear(&line);
+        plan_print_undo(plan, i, &line);
+        if (line.len)
+            kvs_add(out, "down", line.buf);
+    }
+    str_release(&line);
 }
 
 void volume_record(const struct volume *volume, const char *prefix, struct kvs *environment)

@@ -44,8 +44,11 @@ struct volume_wish {
     // What a fresh volume begins as: a file that volume_save made, of the same text. NULL: empty.
     const char *image;
     bool shares_image; // its blocks are shared until they are written, or it is an error
+    bool stays;        // it shall outlive this program (volume_keep)
     // Each command before it runs, as a shell would take it; may be NULL.
     void (*say)(void *arg, const char *line, bool destroys);
+    // How far a command is that writes or reads a whole device, every few seconds; may be NULL.
+    void (*progress)(void *arg, const char *line);
     void *arg;
 };
 
@@ -101,8 +104,20 @@ bool volume_is_fresh(const struct volume *volume);
 void volume_print_up(const struct volume *volume, struct str *out);
 void volume_print_down(const struct volume *volume, struct str *out);
 
+// The same, a command each: "up" and "down", and "destroys" in front of an "up" by which something
+// is lost.
+void volume_list_commands(const struct volume *volume, struct kvs *out);
+
 // Adds PREFIX.text, PREFIX.path and a PREFIX.command.N for each command (docs/environment.md).
 void volume_record(const struct volume *volume, const char *prefix, struct kvs *environment);
+
+// Is this text meant as an event that happens to a volume: offline:PART, online:PART, replace:PART?
+bool volume_is_event(const char *text);
+
+// Appends the shell commands that make it happen while the volume is up. ERR_USAGE when it knows no
+// such event or part.
+int volume_event_script(const struct volume *volume, const char *event, struct str *script,
+                        struct err *err);
 
 // A name of a volume: 1 to 32 letters, digits, '-', '_', '.', not beginning with '-' or '.'.
 int volume_check_name(const char *name, struct err *err);

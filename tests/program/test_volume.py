@@ -131,6 +131,49 @@ def test_file_and_mount_point_lie_where_the_user_says(prony, name):
     assert not list((prony.dir / "a dir").iterdir())
 
 
+@pytest.mark.parametrize("fs, text", [
+    ("ext4", "size=64M,fs=ext4,journal=16M"),
+    ("ext3", "size=64M,fs=ext3,journal=16M,mkfs={-b 1024},mount={data=journal}"),
+    ("xfs", "size=320M,fs=xfs,journal=64M,mount={noatime}"),
+])
+def test_a_journal_on_a_device_of_its_own(prony, name, fs, text):
+    up(prony, name, f"loop:{text}")
+    loops = {Path(file).name: device for device, file in volumes.loops_on(prony.dir).items()}
+    journal = loops[f"prony-{name}-journal.img"]
+    kind, options = volumes.mounts()[str(point(name))]
+    assert kind == fs
+    if fs == "xfs":
+        assert {f"logdev={journal}", "noatime"} <= options
+    else:
+        assert signature(journal)["TYPE"] == "jbd"
+        said = subprocess.run([find_program("dumpe2fs"), "-h", loops[f"prony-{name}.img"]],
+                              capture_output=True, text=True, check=True).stdout
+        assert f"Journal UUID:             {signature(journal)['LOGUUID']}" in said
+    down(prony, name)
+    assert not list(prony.dir.glob("prony-*"))
+
+
+def test_a_device_is_prepared_as_asked(prony, name):
+    result = up(prony, name, f"loop:{SMALL},precondition={{discard fill read}}")
+    assert [line.split()[0] for line in result.out.splitlines()][5:9] == [
+        "blkdiscard", "sh", "dd", "mkfs.ext4"]
+    image = prony.dir / f"prony-{name}.img"
+    assert image.stat().st_blocks * 512 >= 64 << 20  # filled, and mkfs has discarded nothing
+    down(prony, name)
+
+
+def test_limits_need_their_controller_and_are_of_a_run(prony, name):
+    prony.refused("volume", "up", f"{name}=loop:{SMALL},limit={{rbps=1M}}",
+                  says="limit is of the processes of a run")
+    controllers = [path.read_text(encoding="ascii").split() for path in
+                   (Path("/sys/fs/cgroup/cgroup.controllers"),
+                    Path("/sys/fs/cgroup/unified/cgroup.controllers")) if path.exists()]
+    if any("io" in words for words in controllers):
+        pytest.skip("the controller is here, and whether groups may be made is the machine's matter")
+    prony.refused("run", f"sqlite:?data=loop:{SMALL},limit={{rbps=1M}}", "tpcb", status=4,
+                  says=["io controller of cgroup v2", "not here"])
+
+
 @pytest.mark.unsanitized
 def test_quiet_is_quiet(prony, name):
     assert up(prony, name, f"loop:{SMALL}").out
@@ -149,6 +192,23 @@ def test_list_shows_what_is_up(prony, name):
     assert lines[1].split() == [name, str(point(name)), f"loop:{SMALL},mount=noatime"]
     down(prony, name)
     assert prony.good("volume", "list").out == "no volume is up\n"
+
+
+def test_list_and_plan_are_told_as_json(prony, name):
+    text = f"loop:{SMALL},mount={{noatime}}"
+    plan_of = json.loads(prony.good("volume", "plan", "--json", f"{name}={text}").out)
+    up_script, down_script = plan(prony, name, text)
+    assert plan_of["up"] == up_script.splitlines()
+    assert plan_of["down"] == down_script.splitlines()
+    assert (plan_of["name"], plan_of["path"], plan_of["destroys"]) == (name, str(point(name)), [])
+    assert json.loads(prony.good("volume", "list", "--json").out) == []
+    up(prony, name, text)
+    shown = f"loop:{SMALL},mount=noatime"
+    assert plan_of["volume"] == shown
+    assert json.loads(prony.good("volume", "list", "--json").out) == [
+        {"name": name, "volume": shown, "path": str(point(name)), "here": True}]
+    down(prony, name)
+    prony.refused("volume", "types", "--json", says="--json is of prony volume plan and list")
 
 
 def test_a_name_is_up_once(prony, name):

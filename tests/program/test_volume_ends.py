@@ -54,6 +54,19 @@ def test_stopped_at_a_step_it_ends_behind_it(prony, name, commands, step, number
     assert not left(prony) and not point(name).exists()
 
 
+@pytest.mark.parametrize("number", sanitized_once(ENDS, {signal.SIGINT}))
+def test_stopped_while_a_device_is_filled_it_ends_at_once(prony, name, commands, number):
+    commands.hold("dd", "before")  # for as long as it likes
+    run = prony.start("volume", "up", f"{name}=loop:{SMALL},precondition=fill",
+                      env=commands.environment())
+    assert commands.reached(), run.peek()
+    run.signal(number)
+    result = run.wait()
+    if number != signal.SIGKILL:
+        assert result.status == 1 and "interrupted" in result.err, result
+    assert wait_until(lambda: not left(prony) and not point(name).exists(), 30), left(prony)
+
+
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("phase", ["load", "run"])
 def test_a_run_that_ends_early_takes_its_volume_along(prony, name, phase, number):

@@ -261,6 +261,8 @@ static const struct {
     {"loop", "loop"},
     {"loop:", "loop", "loop"},
     {"Loop:size=2G", "loop size=<2G>", "loop:size=2G"},
+    {"zfs:com.example:note=x,feature@lz4=enabled", "zfs com.example:note=<x> feature@lz4=<enabled>",
+     "zfs:com.example:note=x,feature@lz4=enabled"},
     {"loop:size=2G,fs=ext4,mount={noatime,nodiratime},mkfs={-J size=400 -O sparse_super,dir_index}",
      "loop size=<2G> fs=<ext4> mount=<noatime,nodiratime> "
      "mkfs=<-J size=400 -O sparse_super,dir_index>"},
