@@ -1,56 +1,25 @@
 #include "cmd/events.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/arr.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/proc.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cmd/events_internal.h"
 #include "load/event.h"
+#include "volume/volume.h"
 
-enum what { WHAT_CHECKPOINT, WHAT_RESTART, WHAT_COMMAND };
-
+static const char *const words[] = {"checkpoint",    "restart",     "offline:disk",  "offline:log",
+                                    "offline:cache", "online:disk", "online:log",    "online:cache",
+                                    "replace:disk",  "replace:log", "replace:cache", NULL};
 static const char *const names[] = {"checkpoint", "restart", NULL};
-
-struct event {
-    struct events *events;
-    int64_t at_ns;
-    enum what what;
-    char *text; // as typed
-    pthread_t thread;
-    bool has_thread;
-    // Written by the thread.
-    int64_t from_ns, to_ns; // since the load began; from_ns < 0: it never began
-    struct str outcome;
-    int id;                     // of a command in the registry
-    struct db_session *session; // while a statement runs on it; under session_lock
-    _Atomic bool over;
-};
-
-struct events {
-    struct event *items;
-    size_t n_items, cap_items;
-    const struct setup *setup;
-    int64_t start_ns;
-    _Atomic bool ended;
-    // The registry is not for threads; while the load runs it is ours. Held for single calls only.
-    pthread_mutex_t registry_lock;
-    pthread_mutex_t restart_lock; // one restart at a time
-    pthread_mutex_t session_lock;
-};
 
 // ---- as typed
 
@@ -59,7 +28,7 @@ static int parse_event(struct events *events, const char *item, struct err *err)
     size_t len = strcspn(item, " ");
     const char *what = item + len + strspn(item + len, " ");
     char *when = mem_strndup(item, len);
-    struct event event = {.events = events, .from_ns = -1, .outcome = STR_INIT};
+    struct event event = {.events = events, .from_ns = -1, .script = STR_INIT, .outcome = STR_INIT};
 
     int rc = units_parse_duration(when, NS_PER_S, &event.at_ns, err);
     free(when);
@@ -67,14 +36,16 @@ static int parse_event(struct events *events, const char *item, struct err *err)
         return err_prefix(err, "--at");
     if (!*what)
         return err_set(err, ERR_USAGE,
-                       "--at %s: what shall happen? checkpoint, restart, or a "
-                       "command",
+                       "--at %s: what shall happen? checkpoint, restart, offline:disk and the "
+                       "like, or a command",
                        item);
     event.what = WHAT_COMMAND;
     for (int i = 0; names[i]; i++)
         if (strcmp(names[i], what) == 0)
             event.what = (enum what)i;
-    const char *near = strpbrk(what, " /") ? NULL : text_near_miss(what, names);
+    if (event.what == WHAT_COMMAND && volume_is_event(what))
+        event.what = WHAT_VOLUME;
+    const char *near = strpbrk(what, " /") ? NULL : text_near_miss(what, words);
     if (event.what == WHAT_COMMAND && near)
         return err_set(err, ERR_USAGE, "--at %s: did you mean %s? (a command of that name: ./%s)",
                        item, near, what);
@@ -113,20 +84,32 @@ int events_parse(struct events **ret, const struct opt_list *items, struct err *
     return 0;
 }
 
-// The statement that makes the engine write out what is dirty; NULL: it has none.
-static const char *checkpoint_sql(const struct setup *setup)
+// "offline:disk" happens to the volume of data=, or, when that knows no events, to that of log=;
+// "offline:disk@log" says which.
+static int write_script(struct event *event, const struct setup *setup, struct err *err)
 {
-    static const struct {
-        const char *engine, *sql;
-    } rows[] = {
-        {"postgres", "CHECKPOINT"},
-        {"sqlite", "PRAGMA wal_checkpoint(TRUNCATE)"},
-    };
+    const struct volume *data = setup->places.data.one.volume, *log = setup->places.log.one.volume;
+    const char *at = strrchr(event->text, '@');
+    char *what = mem_strndup(event->text, at ? (size_t)(at - event->text) : strlen(event->text));
+    struct err first = ERR_INIT;
+    int rc;
 
-    for (size_t i = 0; i < ARR_LEN(rows); i++)
-        if (strcmp(rows[i].engine, db_engine(setup->target)) == 0)
-            return rows[i].sql;
-    return NULL;
+    if (at && strcmp(at, "@data") != 0 && strcmp(at, "@log") != 0)
+        rc = err_set(err, ERR_USAGE, "%s: must be @data or @log", at);
+    else if (at ? !(at[1] == 'd' ? data : log) : !data && !log)
+        rc = err_set(err, ERR_USAGE, "%s: the target has no volume of prony's there", event->text);
+    else if (at || !data || !log)
+        rc = volume_event_script(at     ? (at[1] == 'd' ? data : log)
+                                 : data ? data
+                                        : log,
+                                 what, &event->script, err);
+    else if (volume_event_script(data, what, &event->script, &first) == 0 ||
+             volume_event_script(log, what, &event->script, NULL) == 0)
+        rc = 0;
+    else
+        rc = err_set(err, first.kind, "%s", first.text);
+    free(what);
+    return rc;
 }
 
 int events_check(struct events *events, const struct setup *setup, int64_t time_ns, struct err *err)
@@ -135,7 +118,7 @@ int events_check(struct events *events, const struct setup *setup, int64_t time_
         return 0;
     events->setup = setup;
     for (size_t i = 0; i < events->n_items; i++) {
-        const struct event *event = &events->items[i];
+        struct event *event = &events->items[i];
         char text[UNITS_MAX];
         units_format_duration_exact(event->at_ns, text);
         if (time_ns > 0 && event->at_ns >= time_ns)
@@ -146,7 +129,9 @@ int events_check(struct events *events, const struct setup *setup, int64_t time_
                            "--at %s restart: %s is not prony's to stop; a server: target can be "
                            "restarted, and any command can be run",
                            text, db_display(setup->target));
-        if (event->what == WHAT_CHECKPOINT && !checkpoint_sql(setup))
+        if (event->what == WHAT_VOLUME && write_script(event, setup, err) < 0)
+            return err_prefix(err, "--at %s", text);
+        if (event->what == WHAT_CHECKPOINT && !event_checkpoint_sql(setup))
             return err_set(err, ERR_USAGE,
                            "--at %s checkpoint: %s has no statement for it that every server of "
                            "that kind knows",
@@ -184,172 +169,16 @@ static bool wait_until_due(const struct event *event)
     }
 }
 
-static void say_too_late(struct event *event)
-{
-    event->from_ns = -1;
-    str_add(&event->outcome, "not begun: the load was over");
-}
-
-// What events_end may cancel; NULL: nothing. False: the load is over.
-static bool show_session(struct event *event, struct db_session *session)
-{
-    struct events *events = event->events;
-
-    pthread_mutex_lock(&events->session_lock);
-    bool goes_on = !atomic_load(&events->ended);
-    event->session = goes_on ? session : NULL;
-    pthread_mutex_unlock(&events->session_lock);
-    return goes_on;
-}
-
-static void do_checkpoint(struct event *event)
-{
-    struct db_session *session;
-    struct db_result result;
-
-    if (db_connect(event->events->setup->target, -1, &session, &result) != DB_OK) {
-        str_addf(&event->outcome, "failed: %s", result.message);
-        return;
-    }
-    if (!show_session(event, session)) {
-        say_too_late(event);
-    } else {
-        const char *sql = checkpoint_sql(event->events->setup);
-        enum db_class class = db_query(session, sql, false, &result);
-        bool goes_on = show_session(event, NULL);
-        if (!goes_on && (class == DB_CANCELLED || db_class_is_lost(class)))
-            str_add(&event->outcome, "cut off by the end of the load");
-        else if (class != DB_OK)
-            str_addf(&event->outcome, "failed: %s", result.message);
-    }
-    db_disconnect(session);
-}
-
-static void do_restart(struct event *event)
-{
-    struct events *events = event->events;
-    struct err err = ERR_INIT;
-
-    pthread_mutex_lock(&events->restart_lock);
-    if (atomic_load(&events->ended))
-        say_too_late(event);
-    else if (server_restart(events->setup->places.server, &events->registry_lock, &err) < 0)
-        str_addf(&event->outcome, "failed: %s", err.text);
-    pthread_mutex_unlock(&events->restart_lock);
-}
-
-static int write_down(void *arg, pid_t pid, struct err *err)
-{
-    struct event *event = arg;
-    struct events *events = event->events;
-
-    pthread_mutex_lock(&events->registry_lock);
-    event->id = leftovers_add_process_signal(events->setup->leftovers, pid, SIGKILL, err);
-    pthread_mutex_unlock(&events->registry_lock);
-    return event->id < 0 ? -1 : 0;
-}
-
-// Returns the status, or -1 when the load ended first.
-static int wait_for_command(const struct event *event, pid_t pid)
-{
-    uint64_t ticks = proc_start_ticks(pid);
-    int status = 0;
-
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        if (atomic_load(&event->events->ended)) {
-            (void)proc_kill_family(pid, ticks);
-            return -1;
-        }
-        clock_sleep_until_ns(&clock_system, clock_now_ns(&clock_system) + 5 * NS_PER_MS);
-    }
-    return status;
-}
-
-// The first line of what a command that failed has said.
-static void add_first_line(struct str *out, int fd)
-{
-    char text[200];
-
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    if (n <= 0)
-        return;
-    text[n] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    if (text[0]) {
-        str_add(out, ": ");
-        text_add_safe(out, text);
-    }
-}
-
-// The program's own, and where the server is.
-static char **make_environment(const struct server *server)
-{
-    size_t n = 0;
-
-    while (environ[n])
-        n++;
-    char **env = mem_calloc(n + 3, sizeof(*env));
-    for (size_t i = 0; i < n; i++)
-        env[i] = mem_strdup(environ[i]);
-    if (server) {
-        env[n] = mem_printf("PRONY_SERVER_SOCKET=%s", server_socket(server));
-        env[n + 1] = mem_printf("PRONY_SERVER_DATA=%s", server_data(server));
-    }
-    return env;
-}
-
-static void free_environment(char **env)
-{
-    for (size_t i = 0; env[i]; i++)
-        free(env[i]);
-    free(env);
-}
-
-static void do_command(struct event *event)
-{
-    struct events *events = event->events;
-    char *argv[] = {(char *)"/bin/sh", (char *)"-c", event->text, NULL};
-    char **env = make_environment(events->setup->places.server);
-    struct err err = ERR_INIT;
-    int fd = memfd_create("prony-event", MFD_CLOEXEC); // what it says
-    struct proc_as as = {.env = env, .log_fd = fd > 0 ? fd : 0, .enter = write_down, .arg = event};
-
-    pid_t pid = proc_start_as(argv, NULL, false, &as, &err);
-    free_environment(env);
-    int status = pid > 0 ? wait_for_command(event, pid) : 0;
-    if (pid < 0)
-        str_addf(&event->outcome, "failed: %s", err.text);
-    else if (status < 0)
-        str_add(&event->outcome, "cut off by the end of the load");
-    else if (WIFSIGNALED(status))
-        str_addf(&event->outcome, "failed: killed by signal %d", WTERMSIG(status));
-    else if (WEXITSTATUS(status) != 0)
-        str_addf(&event->outcome, "failed: status %d", WEXITSTATUS(status));
-    if (pid > 0 && status > 0)
-        add_first_line(&event->outcome, fd);
-    pthread_mutex_lock(&events->registry_lock);
-    if (pid > 0)
-        leftovers_drop(events->setup->leftovers, event->id);
-    pthread_mutex_unlock(&events->registry_lock);
-    if (fd >= 0)
-        close(fd);
-}
-
 static void event_run(struct event *event)
 {
     int64_t start_ns = event->events->start_ns;
 
     if (!wait_until_due(event)) {
-        say_too_late(event);
+        event_say_too_late(event);
         return;
     }
     event->from_ns = clock_now_ns(&clock_system) - start_ns;
-    if (event->what == WHAT_CHECKPOINT)
-        do_checkpoint(event);
-    else if (event->what == WHAT_RESTART)
-        do_restart(event);
-    else
-        do_command(event);
+    event_do(event);
     event->to_ns = clock_now_ns(&clock_system) - start_ns;
     if (event->outcome.len == 0)
         str_add(&event->outcome, "done");
@@ -481,6 +310,7 @@ void events_free(struct events *events)
     for (size_t i = 0; i < events->n_items; i++) {
         assert(!events->items[i].has_thread);
         free(events->items[i].text);
+        str_release(&events->items[i].script);
         str_release(&events->items[i].outcome);
     }
     free(events->items);

@@ -11,8 +11,9 @@
 
 struct events;
 
-// From the option's items, "30s checkpoint". WHAT is checkpoint, restart, or a command for the
-// shell. *ret is NULL when there are none. ERR_USAGE names the item.
+// From the option's items, "30s checkpoint". WHAT is checkpoint, restart, an event of a
+// volume (volume_is_event), or a command for the shell. *ret is NULL when there are none. ERR_USAGE
+// names the item.
 int events_parse(struct events **ret, const struct opt_list *items, struct err *err);
 
 // What cannot be with this target or this length (0: by transactions) is told before anything runs.
