@@ -142,7 +142,7 @@ static const struct opt_row rows[] = {
     {"seed", 0, OPT_CUSTOM, AT(seed), "random", .arg = "N", .parse = parse_seed,
      .print = print_seed, .help = "makes random choices repeatable"},
     {"at", 0, OPT_LIST, AT(at), .arg = "DURATION WHAT", .pair = true,
-     .help = "during the load: checkpoint, restart, offline:disk, or a command"},
+     .help = "during the load: checkpoint, restart, or a command"},
     {"loop", 0, OPT_CHOICE, AT(loop), "auto", .choices = run_loops, .arg = "NAME",
      .help = "auto, ring-uring, ring-epoll or threads"},
     {"pipeline", 0, OPT_CHOICE, AT(pipeline), "none", .choices = pipelines, .arg = "NAME",
