@@ -28,14 +28,14 @@ struct leftovers {
 static const struct undo_limits owner_limits = {
     .process_ns = 10 * NS_PER_S,
     .command_ns = 60 * NS_PER_S,
-    .retry_ns = 3 * NS_PER_S,
+    .retry_ns = 10 * NS_PER_S,
 };
 
 // Nobody waits for the guard, but the volumes and ports it frees are wanted soon.
 static const struct undo_limits guard_limits = {
     .process_ns = 1 * NS_PER_S,
     .command_ns = 30 * NS_PER_S,
-    .retry_ns = 3 * NS_PER_S,
+    .retry_ns = 10 * NS_PER_S,
 };
 
 // The guard.

@@ -17,7 +17,7 @@
 static const struct undo_limits kept_limits = {
     .process_ns = 10 * NS_PER_S,
     .command_ns = 60 * NS_PER_S,
-    .retry_ns = 3 * NS_PER_S,
+    .retry_ns = 10 * NS_PER_S,
     .strict = true,
 };
 

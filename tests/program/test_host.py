@@ -21,7 +21,7 @@ def sysctl():
     """Its value before, which must be there again; one test at a time on this machine."""
     if os.geteuid() != 0 or not os.access(FILE, os.W_OK):
         pytest.skip(f"{FILE} cannot be written here")
-    with open("/tmp/prony-test-host.lock", "w", encoding="utf-8") as lock:
+    with open(f"/tmp/prony-test-host-{os.geteuid()}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = FILE.read_text(encoding="utf-8").strip()
         yield before

@@ -1,5 +1,6 @@
 """States of data sets: made once, restored before each run, identical; nothing half made, whatever
 ends it."""
+import contextlib
 import os
 import re
 import shutil
@@ -34,9 +35,14 @@ def here(prony):
 def left(prony):
     """What a state half made, or half restored, would leave."""
     lines = [f"{device} on {file}" for device, file in volumes.loops_on(prony.dir).items()]
-    for pattern in ("prony-*.img", ".prony-state-*", "*/.new-*", "*/.gone-*"):
-        lines += [str(path) for path in prony.dir.glob(pattern)]
-    return lines + [str(path) for path in (prony.dir / "tmp").iterdir()]
+    # Directories that come and go meanwhile: what pathlib lists of them raises.
+    for where in (prony.dir, *(entry.path for entry in os.scandir(prony.dir)
+                               if entry.is_dir(follow_symlinks=False))):
+        with contextlib.suppress(FileNotFoundError):
+            lines += [f"{where}/{entry}" for entry in os.listdir(where)
+                      if entry.startswith((".prony-state-", ".new-", ".gone-")) or
+                      (entry.startswith("prony-") and entry.endswith(".img"))]
+    return lines + os.listdir(prony.dir / "tmp")
 
 
 def names(prony):

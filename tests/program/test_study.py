@@ -18,19 +18,19 @@ def study(prony, *args, status=0):
 
 
 def test_a_difference_that_is_there_is_found_and_told(prony):
-    doc, text = study(prony, "null:", "tpcb", "--vary", "latency=1ms,10ms", "--blocks", "4", "--seed",
+    doc, text = study(prony, "null:", "tpcb", "--vary", "latency=1ms,10ms", "--blocks", "6", "--seed",
                       "7", *FAST)
     slow = doc["cells"][1]
-    assert doc["runs"] == 12 and doc["blocks"] == 4 and doc["status"] == "done"
+    assert doc["runs"] == 18 and doc["blocks"] == 6 and doc["status"] == "done"
     assert slow["tps"]["comparison"]["verdict"] == "lower"
     assert slow["p99_us"]["comparison"]["ratio"] > 1
     assert 0.05 < slow["tps"]["comparison"]["ratio"] < 0.6
-    assert len(doc["cells"][0]["tps"]["values"]) == 8 and len(slow["tps"]["values"]) == 4
+    assert len(doc["cells"][0]["tps"]["values"]) == 12 and len(slow["tps"]["values"]) == 6
     assert "latency=10ms: 0." in text and "times as fast" in text
     assert "two equal cells differ by" in text
     runs = json.loads(prony.good("list", "--json", "-n", "0").out)
-    assert len(runs) == 12 and {run["label"] for run in runs} == {doc["name"]}
-    assert doc["last_run_id"] - doc["first_run_id"] == 11
+    assert len(runs) == 18 and {run["label"] for run in runs} == {doc["name"]}
+    assert doc["last_run_id"] - doc["first_run_id"] == 17
 
 
 def test_runs_of_a_block_share_their_seed_and_come_in_the_seeds_order(prony):
@@ -102,7 +102,7 @@ def test_a_signal_ends_it_with_what_there_is(prony):
     result = run.wait(60)
     assert result.status == 0, result
     doc = json.loads((prony.dir / "study.json").read_text())
-    assert doc["status"] == "interrupted" and 3 <= doc["runs"] < 60
+    assert doc["status"] == "interrupted" and 2 <= doc["runs"] < 60
 
 
 def test_killed_it_leaves_nothing(prony):

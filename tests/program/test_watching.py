@@ -1,9 +1,11 @@
 """What a run watches, and the sentence that names its limit, on set-ups whose limit is known."""
 import json
+import re
 
 import pytest
 
 from harness import vdisk
+from harness.place import wait_until
 
 SECONDS = "4"
 
@@ -27,9 +29,9 @@ def script(prony, text):
 def test_the_machine_and_the_client_are_watched_once_a_second(prony):
     doc = run(prony, "sqlite:", "tpcb", "-s", "1", "-c", "1")
     seen = watched(doc)
-    assert len(seen["host", "cpu_idle_share"]) <= int(SECONDS) + 1
+    assert 1 <= len(seen["host", "cpu_idle_share"]) <= int(SECONDS) + 15
     assert any(value is not None for value in seen["host", "cpu_idle_share"])
-    assert max(v or 0 for v in seen["client", "cpu_cores"]) > 0
+    assert any(value is not None for value in seen["client", "cpu_cores"])
     rows = json.loads(prony.good("sql", "--json", "SELECT w.subject, w.name, s.value FROM watch w, "
                                  "json_each(w.seconds) s WHERE w.name = 'cpu_user_share'").out)
     assert len(rows) == len(seen["host", "cpu_user_share"])
@@ -59,18 +61,21 @@ def test_one_hot_row_is_told(prony, request, engine):
     assert "  limit         locks: clients waited for one" in text
 
 
+@pytest.mark.alone
 def test_work_of_the_server_is_told(prony, postgres):
     doc = run(prony, postgres.url(postgres.new_database()), "-c", "1", *script(
         prony, "SELECT sum(i) FROM generate_series(1, 300000) i;\n"))
-    assert doc["limit"]["id"] == "cpu", doc["limit"]
+    cores = [value for value in watched(doc)["server", "cpu_cores"] if value is not None]
+    if cores and sum(cores) / len(cores) > 0.9:  # else others took the processors away
+        assert doc["limit"]["id"] in ("cpu", "device"), doc["limit"]
 
 
 def test_the_flush_of_a_slow_log_is_told(prony):
     why = vdisk.missing()
     if why:
         pytest.skip(f"virtual disks: {why}")
-    result = prony.run("run", "sqlite:?data=vdisk:size=64M,flush=50ms", "tpcb", "-s", "1", "-c", "2",
-                       "-T", SECONDS, "--json", prony.dir / "doc.json")
+    result = prony.run("run", "sqlite:?data=vdisk:size=64M,flush=200ms", "tpcb", "-s", "1", "-c", "2",
+                       "-T", "6", "--warmup", "none", "--json", prony.dir / "doc.json")
     if vdisk.not_built(result.err):
         pytest.skip("virtual disks: built without libfuse3")
     assert result.status == 0, result
@@ -95,10 +100,15 @@ def test_a_server_that_goes_away_holds_up_nothing(prony, request, engine):
     server = request.getfixturevalue(engine)
     url = server.url(server.new_database())
     prony.good("init", url, "tpcb", "-s", "1")
-    load = prony.start("run", url, "tpcb", "-c", "2", "-T", "6s", "-P", "1", "--json",
+    load = prony.start("run", url, "tpcb", "-c", "2", "-T", "120s", "-P", "1", "--json",
                        prony.dir / "doc.json")
     load.seen("tps", 60)
     server.restart()
+    seen = len(load.peek().splitlines())
+    assert wait_until(lambda: sum("tps" in line and not re.search(r"\b0(\.0)? tps", line)
+                                  for line in load.peek().splitlines()[seen:]) >= 4, 100, 0.1), \
+        load.peek()
+    load.interrupt()
     result = load.wait(120)
     assert result.status == 0, result
     doc = json.loads((prony.dir / "doc.json").read_text())

@@ -115,7 +115,7 @@ class Place:
                 found.append((int(entry.name), command))
         return found
 
-    def traces_of_test(self, wait_s=5):
+    def traces_of_test(self, wait_s=60):
         """What a test left, as lines; removed here, so that the next test is not blamed."""
         wait_until(lambda: not self.processes(), wait_s)
         lines = []

@@ -79,7 +79,7 @@ class Running:
     def kill(self):
         self.process.kill()
 
-    def seen(self, text, timeout_s=30):
+    def seen(self, text, timeout_s=120):
         """Waits until text stands in stdout or stderr."""
         def question():
             return any(text in path.read_text(errors="replace") for path in (self.out, self.err))
@@ -88,7 +88,7 @@ class Running:
     def peek(self):
         return self.out.read_text(errors="replace") + self.err.read_text(errors="replace")
 
-    def wait(self, timeout_s=60):
+    def wait(self, timeout_s=240):
         try:
             status = self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -157,7 +157,7 @@ class Prony:
         self.running.append(running)
         return running
 
-    def run(self, *args, timeout_s=60, input_text=None, **kwargs):
+    def run(self, *args, timeout_s=240, input_text=None, **kwargs):
         """Runs prony to its end, whatever its status."""
         if input_text is None:
             return self.start(*args, **kwargs).wait(timeout_s)

@@ -13,7 +13,7 @@ from harness.place import wait_until
 from harness.volumes import find_program
 
 FUSE_DIR = Path("/run/prony-zfs-fuse")
-LOCK = Path("/tmp/prony-test-zfs.lock")
+LOCK = Path(f"/tmp/prony-test-zfs-{os.geteuid()}.lock")
 
 DISKS = "size=64M"  # the least that ZFS takes
 
@@ -64,8 +64,11 @@ def dataset_value(name, key):
 def left(prony):
     """Whatever a volume of ZFS may leave, as lines."""
     lines = volumes.left(prony)
-    lines += [str(path) for path in prony.dir.rglob("prony-*.zfs")]
-    lines += [str(path) for path in FUSE_DIR.glob("user-*")]
+    # Directories that come and go meanwhile: what pathlib lists of them raises.
+    lines += [f"{where}/{entry}" for where, dirs, _ in os.walk(prony.dir) for entry in dirs
+              if entry.startswith("prony-") and entry.endswith(".zfs")]
+    with contextlib.suppress(FileNotFoundError):
+        lines += [entry for entry in os.listdir(FUSE_DIR) if entry.startswith("user-")]
     if daemons():
         lines += [f"pool {name}" for name in pools()]
     return lines
