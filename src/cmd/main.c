@@ -2,6 +2,7 @@
 // name.
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,7 @@ int main(int argc, char **argv)
 {
     look_in_sbin();
     take_locale();
+    signal(SIGCHLD, SIG_DFL); // ignored, as some supervisors leave it, no child's end is told
     if (argc < 2) {
         print_help(stderr);
         return 2;

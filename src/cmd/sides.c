@@ -31,7 +31,7 @@ static int parse_published(char *figures, struct summary *ret)
     char *sign = (char *)find_sign(figures, &len), *slash = strrchr(figures, '/');
     int64_t n;
 
-    if (!slash || slash < sign + len)
+    if (!sign || !slash || slash < sign + len)
         return -1;
     *sign = *slash = '\0';
     if (units_parse_double(figures, &ret->mean, NULL) < 0 ||

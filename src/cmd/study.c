@@ -461,10 +461,15 @@ static int prepare(struct study *study, int n_args, char **args, struct err *err
     if (check_passed(study, err) < 0 || make_plan(study, err) < 0 || check_targets(study, err) < 0)
         return -1;
     clock_format_utc(clock_real_ns(), utc, sizeof(utc));
+    struct str name = STR_INIT;
+    if (study->options.label)
+        text_add_redacted(&name, study->options.label);
+    else
+        str_addf(&name, "study %s", utc);
     study->report = (struct report_study){
         .plan = &study->plan,
         .outcome = &study->outcome,
-        .name = study->options.label ? study->options.label : mem_printf("study %s", utc),
+        .name = str_detach(&name),
         .target = study->n_targets == 1 ? study->targets[0] : NULL,
         .workload = study->workload ? study->workload : "scripts",
         .alpha = study->options.until > 0 ? JUDGE_ALPHA_SEQUENTIAL : JUDGE_ALPHA,
@@ -531,8 +536,7 @@ static void release(struct study *study)
         free(study->report.doubts[i].text);
     }
     free(study->report.doubts);
-    if (study->report.name && study->report.name != study->options.label)
-        free((char *)study->report.name);
+    free((char *)study->report.name);
     if (study->outcome.plan)
         study_outcome_release(&study->outcome);
     study_plan_release(&study->plan);

@@ -43,7 +43,7 @@ static int wait_for_child(const struct study_run *run, pid_t pid)
 {
     int64_t start_ns = clock_now_ns(&clock_system);
     uint64_t ticks = proc_start_ticks(pid);
-    int told = 0, status;
+    int told = 0, status = 1 << 8; // failed, where it is not told
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
         if (*run->stop > told) {

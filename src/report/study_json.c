@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -27,8 +28,10 @@ static json_t *factors(const struct study_plan *plan)
         json_t *values = json_array();
         for (int k = 0; k < factor->n_values; k++) {
             struct str shown = STR_INIT;
-            text_add_redacted(&shown, factor->values[k]);
-            json_array_append_new(values, json_value_text(shown.buf));
+            char *pair = mem_printf("%s=%s", factor->name, factor->values[k]);
+            text_add_redacted(&shown, pair); // a password is known by its name
+            json_array_append_new(values, json_value_text(shown.buf + strlen(factor->name) + 1));
+            free(pair);
             str_release(&shown);
         }
         json_array_append_new(

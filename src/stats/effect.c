@@ -1,6 +1,7 @@
 #include "stats/effect.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -71,6 +72,9 @@ void effect_paired(const double *old, const double *new, int n, struct effect *r
 // From the variances of single values on both sides, on the log scale.
 static void welch(struct effect *e, double var_old, double var_new)
 {
+    // Squares that underflow would be 0 / 0: no spread that a double can tell.
+    if ((var_old + var_new) * (var_old + var_new) < DBL_MIN)
+        var_old = var_new = 0;
     double old = var_old / e->n_old, new = var_new / e->n_new, sum = var_old + var_new;
 
     e->unit_var = sum;

@@ -179,10 +179,9 @@ void study_cell_name(const struct study_plan *plan, int cell, struct str *out)
         const char *value = factor->values[study_level(plan, cell, i)];
         if (i)
             str_add(out, ", ");
-        if (strcmp(factor->name, STUDY_TARGET) == 0)
-            text_add_redacted(out, value);
-        else
-            str_addf(out, "%s=%s", factor->name, value);
+        char *pair = mem_printf("%s=%s", factor->name, value);
+        text_add_redacted(out, strcmp(factor->name, STUDY_TARGET) == 0 ? value : pair);
+        free(pair);
     }
     if (plan->n_factors == 0)
         str_add(out, "the only cell");

@@ -14,7 +14,12 @@
 static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL};
 
 static const char hand_down[] = "grep -qw io \"$0\" || echo +io >\"$0\"";
-static const char take_back[] = "case \" $1 \" in *' io '*) ;; *) echo -io >\"$0\" ;; esac";
+// Not while another prony's group is below, whose limits would go with it.
+static const char take_back[] = "case \" $1 \" in *' io '*) exit 0 ;; esac\n"
+                                "for group in \"${0%/*}\"/prony-*/; do\n"
+                                "    [ -d \"$group\" ] && exit 0\n"
+                                "done\n"
+                                "echo -io >\"$0\"";
 static const char set_limit[] =
     "device=$(readlink -f \"$1\") && "
     "echo \"$(cat \"/sys/class/block/${device##*/}/dev\") $2\" >\"$0/io.max\"";

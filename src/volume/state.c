@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/arr.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -399,6 +400,15 @@ int state_commit(struct state *state, struct err *err)
     state->path = mem_strdup(path);
     int error = lock(state, LOCK_SH);
     rc = error < 0 ? err_set(err, ERR_FAILED, "cannot use %s: %s", path, strerror(-error)) : 0;
+    struct str key = STR_INIT;
+    if (rc == 0)
+        rc = read_text(state->path, "key", &key, err);
+    if (rc == 0 && strcmp(key.len ? key.buf : "", state->key) != 0)
+        rc = err_set(err, ERR_USAGE,
+                     "the state %s was made meanwhile for another set-up: give this one another "
+                     "name",
+                     state->name);
+    str_release(&key);
 out:
     free(path);
     return rc;
@@ -458,6 +468,28 @@ int state_verify(const struct state *state, const char *place, const char *dir, 
 }
 
 // Lines of places that were saved as files are found again there; the others have an image's line.
+// What was saved of a place must be there at all.
+static int check_parts(const struct state *state, const struct str *saved, struct err *err)
+{
+    static const char *const places[] = {"data", "log"};
+    int rc = saved->len ? 0
+                        : err_set(err, ERR_FAILED, "the state %s is damaged: its manifest is empty",
+                                  state->name);
+
+    for (size_t i = 0; i < ARR_LEN(places) && rc == 0; i++) {
+        char *image = part_path(state, places[i], "image"),
+             *files = part_path(state, places[i], "files");
+        char *first = manifest_difference(saved->buf, "", places[i]);
+        if (first && access(image, F_OK) < 0 && access(files, F_OK) < 0)
+            rc = err_set(err, ERR_FAILED, "the state %s is damaged: its %s is missing", state->name,
+                         places[i]);
+        free(first);
+        free(image);
+        free(files);
+    }
+    return rc;
+}
+
 int state_check(const struct state *state, const volatile sig_atomic_t *stop, struct err *err)
 {
     struct manifest now = MANIFEST_INIT;
@@ -490,6 +522,8 @@ int state_check(const struct state *state, const volatile sig_atomic_t *stop, st
     }
     if (dir)
         closedir(dir);
+    if (rc == 0)
+        rc = check_parts(state, &saved, err);
     manifest_release(&now);
     str_release(&saved);
     return rc;
@@ -582,6 +616,12 @@ int state_forget(const char *dir, const char *name, struct leftovers *leftovers,
     char *gone = mem_printf("%s/" GONE_PREFIX "%s-%d", state->dir, name, (int)getpid());
     if (flock(state->lock_fd, LOCK_EX | LOCK_NB) < 0)
         rc = err_set(err, ERR_USAGE, "the state %s is in use by another prony", name);
+    // What only looks like one is somebody's.
+    struct str manifest = STR_INIT;
+    struct err none = ERR_INIT;
+    if (rc == 0 && read_text(state->path, "manifest", &manifest, &none) < 0)
+        rc = err_set(err, ERR_USAGE, "%s is no state that prony saved", state->path);
+    str_release(&manifest);
     int id = rc < 0 ? -1 : leftovers_add_tree(leftovers, gone, err);
     if (id < 0)
         rc = -1;

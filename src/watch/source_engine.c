@@ -26,6 +26,7 @@ struct engine {
     pthread_mutex_t lock;       // around changes of session, and calls on it from another thread
     struct db_session *session; // NULL: none yet, or lost
     bool had_session, is_given_up;
+    _Atomic bool ends; // no connecting any more
     struct watch_counter counters[ARR_LEN(counters)];
     struct wait {
         char name[64];
@@ -67,7 +68,7 @@ static bool has_session(struct engine *engine)
     if (engine->session && !db_session_lost(engine->session))
         return true;
     take_session(engine, NULL);
-    if (engine->is_given_up)
+    if (engine->is_given_up || engine->ends)
         return false;
     if (db_connect(engine->target, -1, &session, &answer) != DB_OK) {
         engine->is_given_up = !engine->had_session;
@@ -82,6 +83,7 @@ static void engine_cancel(void *self)
 {
     struct engine *engine = self;
 
+    engine->ends = true;
     pthread_mutex_lock(&engine->lock);
     if (engine->session)
         db_cancel(engine->session);

@@ -101,9 +101,13 @@ def test_published_figures_need_no_results_file(prony):
 
 
 @pytest.mark.parametrize("wrong", ["462+-104", "462+-104/1", "+-1/5", "0+-1/5", "462+-/17", "a+-b/c",
-                                   "462+--4/17", "462+-104/17.5"])
+                                   "462+--4/17", "462+-104/17.5", "a+-b=5/3"])
 def test_wrong_figures_are_refused(prony, wrong):
     prony.refused("compare", JFS, wrong, says=["MEAN+-SD/N"])
+
+
+def test_spreads_that_no_number_can_hold_are_none(prony):
+    assert document(prony, "462+-1e-90/17", "425+-1e-90/17")["outcome"] == "good"
 
 
 def test_figures_that_are_hardly_known_get_no_verdict(prony):

@@ -123,6 +123,17 @@ def test_files_that_differ_are_told_before_the_run(here):
     assert result.status == 1 and "data/prony.db" in result.err, result
 
 
+def test_files_that_are_gone_are_told_and_strangers_stay(here):
+    name = use(here, SQLITE).json["environment"]["state.name"]
+    (here.states / name / "data.files").rename(here.dir / "elsewhere")
+    result = here.run("state", "check", name)
+    assert result.status == 1 and "its data is missing" in result.err, result
+    (here.states / "keys").mkdir()
+    (here.states / "keys" / "key").write_text("of somebody")
+    result = here.refused("state", "forget", "keys")
+    assert "no state that prony saved" in result.err and (here.states / "keys" / "key").exists()
+
+
 @pytest.mark.unsanitized
 def test_an_image_that_differs_is_told(here):
     need_loops()

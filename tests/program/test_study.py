@@ -93,6 +93,13 @@ def test_a_database_that_stays_is_doubted(prony, target):
     assert doc["state"] == "carried" and "state-carried: the data stays" in text
 
 
+def test_a_password_is_not_shown(prony):
+    doc, text = study(prony, "null:", "tpcb", "--aa", "--blocks", "1", "--label",
+                      "x postgres://u:geheim@h/d", *FAST)
+    assert "geheim" not in text and "geheim" not in json.dumps(doc)
+    assert json.loads(prony.good("list", "--json").out)[0]["label"] == doc["name"]
+
+
 def test_a_signal_ends_it_with_what_there_is(prony):
     run = prony.start("study", "null:?latency=1ms", "tpcb", "--vary", "protocol=simple,prepared", "-T",
                       "1s", "--blocks", "30", "--warmup", "none", "--json", prony.dir / "study.json")

@@ -347,14 +347,17 @@ static void limits_are_of_a_group_of_its_own(void **state)
         "\"/sys/class/block/${device##*/}/dev\") $2\" >\"$0/io.max\"' /cg/prony-t "
         "/dev/sda 'rbps=20971520 wiops=100'\n"
         "sh -c 'echo \"$PPID\" >\"$0/cgroup.procs\"' /cg/prony-t\n";
-    static const char down[] =
-        "sh -c '[ -d \"$0\" ] || exit 0\n"
-        "for pid in $(cat \"$0/cgroup.procs\"); do\n"
-        "    echo \"$pid\" >\"$1/cgroup.procs\" 2>/dev/null\n"
-        "done\n"
-        "rmdir \"$0\"' /cg/prony-t /cg/user.slice\n"
-        "sh -c 'case \" $1 \" in *'\\'' io '\\''*) ;; *) echo -io >\"$0\" ;; esac' "
-        "/cg/cgroup.subtree_control \"$CONTROLLERS\"\n";
+    static const char down[] = "sh -c '[ -d \"$0\" ] || exit 0\n"
+                               "for pid in $(cat \"$0/cgroup.procs\"); do\n"
+                               "    echo \"$pid\" >\"$1/cgroup.procs\" 2>/dev/null\n"
+                               "done\n"
+                               "rmdir \"$0\"' /cg/prony-t /cg/user.slice\n"
+                               "sh -c 'case \" $1 \" in *'\\'' io '\\''*) exit 0 ;; esac\n"
+                               "for group in \"${0%/*}\"/prony-*/; do\n"
+                               "    [ -d \"$group\" ] && exit 0\n"
+                               "done\n"
+                               "echo -io >\"$0\"' "
+                               "/cg/cgroup.subtree_control \"$CONTROLLERS\"\n";
     struct volume volume = {.type = &type, .name = (char *)"t", .plan = {.lock_fd = -1}};
     struct str out = STR_INIT;
     struct err err = ERR_INIT;
