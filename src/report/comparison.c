@@ -87,6 +87,15 @@ static void values_release(struct values *values)
     free(values->boot);
 }
 
+static void values_by_boot(struct values *values)
+{
+    double *means = mem_calloc((size_t)values->n + 1, sizeof(*means));
+
+    values->n = cluster_means(values->value, values->boot, values->n, means);
+    free(values->value);
+    values->value = means;
+}
+
 // A run each; or, when boots count, a boot each.
 static struct values side_values(const struct side *side, enum measure measure, bool by_boot)
 {
@@ -101,12 +110,8 @@ static struct values side_values(const struct side *side, enum measure measure, 
         v.value[v.n] = value;
         v.boot[v.n++] = boot_number(&side->set, i);
     }
-    if (by_boot) {
-        double *means = mem_calloc(room, sizeof(*means));
-        v.n = cluster_means(v.value, v.boot, v.n, means);
-        free(v.value);
-        v.value = means;
-    }
+    if (by_boot)
+        values_by_boot(&v);
     return v;
 }
 
@@ -158,12 +163,8 @@ static struct values block_ratios(const struct side *old, const struct side *new
         v.value[v.n] = ratio;
         v.boot[v.n++] = boot_number(&new->set, i);
     }
-    if (by_boot) {
-        double *means = mem_calloc(room, sizeof(*means));
-        v.n = cluster_means(v.value, v.boot, v.n, means);
-        free(v.value);
-        v.value = means;
-    }
+    if (by_boot)
+        values_by_boot(&v);
     return v;
 }
 
